@@ -3,11 +3,11 @@
 Usage: against.py --old PYTHON [--new PYTHON] [--levels O0,O1] [--only WORDS] [--pairs N]
                   [--out FILE]
 
-Run it after a change that may not cost speed. PYTHON is the interpreter of an environment in which
-that version is installed; the default for --new is this one. Each version runs in its own process;
-their repetitions alternate, and a ratio is the median over the pairs of new time divided by old
-time, so above 1 is slower. Exit status: 1 if a row is slower by more than 3 % or computes other
-bits.
+Run it after a change that must not make duograph slower. PYTHON is the interpreter of an
+environment in which that version is installed; the default for --new is this one. Each version runs
+in its own process; their repetitions alternate, and a ratio is the median over the pairs of new
+time divided by old time, so above 1 is slower. Exit status: 1 if a row is slower by more than 3 %,
+or its results are not equal bit for bit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EAGER = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """One benchmark on both versions; seconds of each repetition."""
+    """One benchmark on both versions: seconds of each repetition, and whether the results agree."""
 
     name: str
     old: list[float]
@@ -61,7 +61,7 @@ class Comparison:
 
 
 def compare(case: str, name: str, workers: list[Worker], pairs: int) -> Comparison:
-    """Prepare one case on the old and the new version, compare values, and time it in turn."""
+    """Prepare a case on the old and the new version, compare results, and time both alternately."""
     values = [worker.prepare(case) for worker in workers]
     equal = len(values[0]) == len(values[1]) and all(
         a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)
@@ -79,7 +79,7 @@ def compare(case: str, name: str, workers: list[Worker], pairs: int) -> Comparis
 
 
 def first_results(case: str, level: str, pythons: list[str], pairs: int) -> list[Comparison]:
-    """Time to the first result of a compiled function in a new process, cold and warm."""
+    """Measure the time to a compiled function's first result in a new process, cold and warm."""
     seconds: dict[str, list[list[float]]] = {"cold": [[], []], "warm": [[], []]}
     for pair in range(pairs):
         for version in (0, 1) if pair % 2 == 0 else (1, 0):
@@ -101,7 +101,7 @@ def start(python: str, side: str, level: str = "", folder: str | None = None) ->
 
 
 def comparisons(options: argparse.Namespace):
-    """All comparisons that were asked for, each as soon as it is measured."""
+    """Yield the selected comparisons, each as soon as it is measured."""
     pythons = [str(Path(python).absolute()) for python in (options.old, options.new)]
     words = options.only.split(",") if options.only else []
 

@@ -2,8 +2,9 @@
 
 Usage: compiled.py [--out TABLE.md] [--repeat N] [--level O0|O1]
 
-All figures are of this process: the best of N repeats for short calls, since noise only adds time,
-and the median for compilations. Exit status: 0 if every budget is met within 3 %, 1 otherwise.
+All calls run in this process. A figure is the best of N repeats for a short call, since noise only
+adds time, and the median for a compilation. Exit status: 0 if every budget is met within 3 %, 1
+otherwise.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def row(what: str, value: float, unit: str, budget: float | None, note: str = ""
 
 
 def best(call: Callable[[], object], number: int, repeat: int) -> float:
-    """Microseconds per call, the least of `repeat` runs."""
+    """Return the microseconds per call: the smallest of `repeat` measurements of `number` calls."""
     found = []
     for _ in range(repeat):
         start = time.perf_counter()
@@ -78,7 +79,7 @@ def cold(repeat: int) -> None:
 
 
 class Sum(nn.Cell):
-    """Adds a hundred weights, one after the other."""
+    """A Cell that adds a hundred weights, one after the other."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ WITH_MINDSPORE = {"add3", "add3_recorded", "chain100"}
 
 
 class Eager:
-    """The workers, and the measurement behind each line of the table."""
+    """The worker processes, and a measurement for each line of the table."""
 
     def __init__(self, pairs: int, mindspore: str | None):
         self.pairs = pairs
@@ -83,7 +83,7 @@ class Eager:
                 worker.close()
 
     def table(self) -> Iterator[tuple[str, str, Callable[[], Figure]]]:
-        """Yield (description, budget, function that measures it)."""
+        """Yield (description, budget, function that measures it) of each line of the table."""
         for case, what, limit in AGAINST_TORCH:
             yield what, f"<= {limit} of torch's time", partial(self.time, case, limit)
         for name in SMALL_CALLS:
@@ -99,7 +99,7 @@ class Eager:
         yield "10,000 training steps", "memory grows <= 1 MiB", self.steps
 
     def time(self, case: str, limit: float) -> Figure:
-        """Our time as a part of torch's, MindSpore's beside it where it is quick to have."""
+        """Return our time divided by torch's, with MindSpore's time where it is available."""
         sides = {"ours": (self.ours, case), "torch": (self.torch, case)}
         if self.mindspore is not None and case in WITH_MINDSPORE:
             sides["MindSpore"] = (self.mindspore, case)

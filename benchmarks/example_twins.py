@@ -1,7 +1,8 @@
-"""The trainings of `examples/` in torch: the same sizes, data, schedules and numbers of steps.
+"""The trainings of `examples/` written in torch, with the same sizes, data, schedules and steps.
 
-Each function has the name of an example, whose module it gets for data and constants, with the
-numbers of steps and a progress bar; it returns the example's figure. `examples.py` calls them.
+Each function has the name of an example. Its arguments are the example's module (for data and
+constants), the numbers of steps and a progress bar; it returns the example's figure of merit.
+`examples.py` calls it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ SEED = 1
 
 
 def cosine(low: float, high: float, step: int, steps: int) -> float:
-    """The learning rate that `nn.cosine_decay_lr` has."""
+    """Return the learning rate that `nn.cosine_decay_lr` has at a step."""
     return low + 0.5 * (high - low) * (1 + math.cos(math.pi * step / steps))
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step."""
+    """Set the learning rate of an optimiser."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
@@ -36,7 +37,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def descend(
     optimizer: torch.optim.Optimizer, loss: torch.Tensor, clip: float | None = None
 ) -> float:
-    """One step of an optimiser; the loss as a number."""
+    """Run one step of an optimiser; return the loss as a number."""
     optimizer.zero_grad()
     loss.backward()
     if clip is not None:
@@ -46,7 +47,7 @@ def descend(
 
 
 def classify(net, data, epochs: int, rates: tuple[float, float], bar) -> float:
-    """Train on images and labels in batches of 32; the accuracy on held-out ones."""
+    """Train a classifier on images in batches of 32; return its accuracy on held-out images."""
     images, labels, test_images, test_labels = [torch.from_numpy(np.array(x)) for x in data]
     steps = len(images) // 32
     optimizer = torch.optim.Adam(net.parameters())
@@ -171,13 +172,13 @@ class GPT(nn.Module):
 
 
 def text_loss(net, ids: np.ndarray, starts: np.ndarray, context: int) -> torch.Tensor:
-    """Cross entropy of the successors of some characters."""
+    """Return the cross entropy of the next characters of text sections that begin at `starts`."""
     rows = torch.from_numpy(ids[starts[:, None] + np.arange(context + 1)]).long()
     return F.cross_entropy(net(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
 
 
 def train_text(net, ids: np.ndarray, rates: list[float], context: int, bar) -> None:
-    """Adam with batches of 16."""
+    """Train a language model by Adam with batches of 16, one step per learning rate in `rates`."""
     weights = [p for p in net.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(weights, betas=(0.9, 0.99), eps=1e-8)
     shuffle = np.random.default_rng(SEED)
@@ -208,7 +209,7 @@ def char_gpt(example, steps, bar) -> float:
 
 
 class Low(nn.Module):
-    """A frozen layer and a product of two thin matrices."""
+    """A frozen layer plus a trainable product of two thin matrices (LoRA)."""
 
     def __init__(self, dense: nn.Linear, rank: int = 8):
         super().__init__()

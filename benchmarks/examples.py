@@ -1,4 +1,4 @@
-"""Train each example beside the same in torch, block by block in turn, and compare figure and time.
+"""Train each example in duograph and in torch, in alternating blocks; compare results and times.
 
 Usage: examples.py [--only WORDS] [--blocks N] [--part SHARE] [--threads N] [--clock wall]
                    [--out FILE]
@@ -8,9 +8,9 @@ The program in `examples/` runs unchanged, in graph mode, in a process of its ow
 bars stop both after each block of steps, so that the blocks of the two alternate. The time of a
 side is the sum of its blocks, compilation included, without imports, data and tests; the ratio is
 the median over blocks of torch's time divided by ours, so above 1 is faster. `--part 0.1` takes a
-tenth of the steps: then there is no figure. On a machine that is busy with other work, `--threads 1
---clock processor` compares processor time instead. The interpreter needs duograph[examples,onnx]
-and torch.
+tenth of the steps; the figures of merit are then not compared. On a machine that is busy with other
+work, `--threads 1 --clock processor` compares processor time instead. The interpreter needs
+duograph[examples,onnx] and torch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SUFFIXES = ("THREADS", "NUM_THREADS")
 
 @dataclass(frozen=True)
 class Row:
-    """An example: what its figure is, the option that counts its steps, and what `main` returns."""
+    """An example: its figure of merit, options for its numbers of steps, and `main`'s result."""
 
     what: str
     steps: dict[str, int]
@@ -63,7 +63,7 @@ ROWS = {
 
 
 def load(name: str):
-    """Import an example."""
+    """Import an example by name; return its module."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -71,7 +71,7 @@ def load(name: str):
 
 
 def run_side(side: str, name: str, args: argparse.Namespace) -> None:
-    """Train one side in this process, and tell the process that started it about each block."""
+    """Train one side in this process, and report each block to the parent process."""
     answers = os.fdopen(os.dup(1), "w")
     sys.stdout = io.StringIO()
     example = load(name)
@@ -90,7 +90,7 @@ def run_side(side: str, name: str, args: argparse.Namespace) -> None:
 
 
 class Side:
-    """The process of one side."""
+    """The process that trains one side."""
 
     def __init__(self, side: str, name: str, args: argparse.Namespace):
         line = [sys.executable, __file__, "--side", side, "--only", name]
@@ -106,7 +106,7 @@ class Side:
         self.figure: float | None = None
 
     def advance(self) -> bool:
-        """Wait for the end of a block, or of the start; False: this side has finished."""
+        """Wait for the end of a block or of the start-up; return False if the side has finished."""
         line = self.process.stdout.readline()
         if not line:
             self.log.seek(0)
@@ -121,14 +121,14 @@ class Side:
         return True
 
     def go(self) -> None:
-        """Let it run the next block."""
+        """Let the process run its next block."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write("go\n")
             self.process.stdin.flush()
 
 
 def compare(name: str, args: argparse.Namespace) -> str:
-    """Train both sides; the row of the table."""
+    """Train both sides of an example block by block; return the row of the table."""
     sides = [Side(side, name, args) for side in ("duograph", "torch")]
     running = [side for side in sides if side.advance()]
     turn = 0
@@ -149,7 +149,7 @@ def compare(name: str, args: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Compare what was asked for; print a table."""
+    """Compare the selected examples; print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of examples, with commas")
     parser.add_argument("--blocks", type=int, default=9, help="of each training")

@@ -2,7 +2,7 @@
 
 Usage: faults.py [--trials N] [--ranks N] [--kinds KIND,...] [--limit SECONDS] [--json]
 
-Each trial is reported on standard error as it ends, the sums on standard output.
+Each trial is reported on standard error when it ends, and the totals on standard output.
 
 A trial starts ranks with `duograph run`, which combine tensors in a loop, and makes one of them
 fail at a random moment: it is killed or stopped by a signal, it raises, it runs another program
@@ -41,14 +41,14 @@ LATER = "MPI_ABORT"
 
 
 class Trial(NamedTuple):
-    """What one trial gave: its seconds, and what was wrong; "" if nothing was."""
+    """The result of one trial: its seconds, and what was wrong ("" if nothing)."""
 
     seconds: float
     wrong: str
 
 
 def main() -> None:
-    """Run the trials of each kind, and print or dump what they gave."""
+    """Run the trials of each kind; print the results as text or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--ranks", type=int, default=2)
@@ -128,7 +128,7 @@ def _ended(process: subprocess.Popen[str], mark: str, begin: float, wrong: str) 
 
 
 def wrong_output(kind: str, said: str, status: int) -> str:
-    """Return what is wrong with the status and the output of the launcher, or ""."""
+    """Return what is wrong with the status and output of the launcher, or ""."""
     if kind == "launcher":
         return ""  # it was killed; that no rank is left is all that can be asked
     if status == 0:
@@ -142,7 +142,7 @@ def wrong_output(kind: str, said: str, status: int) -> str:
 
 
 def left(mark: str) -> list[int]:
-    """Return the processes that have this argument and still run."""
+    """Return the ids of the running processes that have the argument `mark`."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -154,7 +154,7 @@ def left(mark: str) -> list[int]:
 
 
 def rank(kind: str) -> None:
-    """Combine tensors, line by line and compiled, until told to fail."""
+    """Run collectives, eager and compiled, until a signal tells this rank to fail."""
     import duograph as ms
     from duograph import ops
     from duograph.communication import get_rank, init

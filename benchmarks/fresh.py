@@ -1,4 +1,4 @@
-"""Measure in a fresh process: import time, memory, installed size, a long training loop."""
+"""Measurements in a fresh process: import time, memory, installed size, a long training loop."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ print(json.dumps([before, resident(), first, float(loss.asnumpy())]))
 
 
 def program(source: str, timeout: int = 600) -> list[float]:
-    """Run it in a fresh process, away from this folder; its last line is the answer."""
+    """Run Python source in a fresh process outside this folder.
+
+    Return the JSON of its last line.
+    """
     done = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, timeout=timeout, cwd="/"
     )
@@ -61,7 +64,10 @@ def program(source: str, timeout: int = 600) -> list[float]:
 
 
 def import_cost(pairs: int = PAIRS) -> tuple[float, float, float]:
-    """Seconds and KiB above NumPy's, and seconds in all: medians of interleaved pairs."""
+    """Return (seconds above NumPy's, KiB above NumPy's, seconds in all) of importing duograph.
+
+    They are medians of interleaved pairs.
+    """
     program(IMPORT.format(module="duograph"))  # compiles the .pyc files
     both = [
         (program(IMPORT.format(module="numpy")), program(IMPORT.format(module="duograph")))
@@ -75,12 +81,15 @@ def import_cost(pairs: int = PAIRS) -> tuple[float, float, float]:
 
 
 def installed_size() -> int:
-    """Bytes of the installed distribution, without its dependencies."""
+    """Return the bytes of the installed distribution, without its dependencies."""
     files = metadata.files("duograph") or []
     return sum(path.stat().st_size for f in files if (path := f.locate()).is_file())
 
 
 def training_steps(steps: int = 10_000) -> tuple[float, float, float]:
-    """Bytes by which memory grew after warm-up; the first and the last loss."""
+    """Run a long training.
+
+    Return (growth of memory in bytes after warm-up, first loss, last loss).
+    """
     before, after, first, last = program(STEPS.format(steps=steps))
     return after - before, first, last

@@ -4,9 +4,10 @@ Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
               [--only smoke,ceilings,kernels,mlp,resnet50,gpt] [--peers PyTorch,torch.compile,JAX]
 
 Each part runs in a process of its own, of ten minutes at most, and a part that fails does not stop
-the next one. Part smoke computes a few things and compares them; ceilings are a copy and NVIDIA's
-matmul, which the other kernels are judged by. The lines of a part are written as they come, to
-TABLE-<part>.md; TABLE.md has those of all parts, also from earlier runs.
+the next one. Part smoke computes a few things and compares them; part ceilings measures a copy and
+NVIDIA's matmul, with which the other kernels are compared. The lines of a part are written to
+TABLE-<part>.md as soon as they are measured; TABLE.md has the lines of all parts, also from earlier
+runs.
 
 Each figure is the median of N timings after two warm-up runs; the device is synchronised before the
 clock is read. `--small` uses sizes that the emulated device finishes within seconds, and runs peers
@@ -40,7 +41,7 @@ SMOKE = pathlib.Path(__file__).resolve().parents[1] / "backend_cuda" / "tests" /
 
 
 def median_of(run: Callable[[], object], wait: Callable[[], None], repeat: int) -> float:
-    """Seconds of one run."""
+    """Return the median seconds of one run, after two warm-up runs."""
     times = []
     for k in range(repeat + 2):
         start = time.perf_counter()
@@ -60,9 +61,9 @@ class Case:
         name: the printed name.
         unit: unit of the work of one run.
         amount: amount of work of one run.
-        run: our run.
-        shapes: of PyTorch's operands, float32.
-        peer: from PyTorch and its operands to its run.
+        run: function that runs the case in duograph.
+        shapes: shapes of PyTorch's float32 operands.
+        peer: function from the module torch and the operands to a function that runs the case.
     """
 
     name: str
@@ -149,8 +150,9 @@ def cases(device: str, small: bool) -> list[Case]:
 
 
 def peer(case: Case, small: bool, repeat: int) -> float | None:
-    """Seconds that PyTorch takes; None where it is not installed or has no GPU (small cases run on
-    its CPU then).
+    """Return the seconds that PyTorch takes for a case, or None.
+
+    It is None if PyTorch is not installed, or has no GPU and the case is not small.
     """
     try:
         import torch
@@ -166,7 +168,7 @@ def peer(case: Case, small: bool, repeat: int) -> float | None:
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Print the table of one part, and write it."""
+    """Measure one part; print its table and write it to the file."""
     part, peers = args.only, args.peers.split(",")
     ms.set_context(
         device_target=args.device
@@ -206,7 +208,7 @@ def measure(args: argparse.Namespace) -> None:
 
 
 def run_part(part: str, args: argparse.Namespace) -> bool:
-    """Measure one part in a process of its own; return whether it succeeded."""
+    """Measure one part in a separate process; return whether it succeeded."""
     command = [sys.executable, str(SMOKE), args.device]
     if part != "smoke":
         command = [sys.executable, __file__, "--here", "--only", part, "--device", args.device]
@@ -223,12 +225,12 @@ def run_part(part: str, args: argparse.Namespace) -> bool:
 
 
 def part_file(out: pathlib.Path, part: str) -> pathlib.Path:
-    """Return the file of one part's table, beside the file of all."""
+    """Return the file for one part's table, beside the file for all parts."""
     return out.with_name(f"{out.stem}-{part}{out.suffix}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the parts of the command line; return the exit status."""
+    """Measure the parts that the command line selects; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="GPU")
     parser.add_argument("--out", type=pathlib.Path)

@@ -34,7 +34,7 @@ def uses_tf32() -> bool:
 def workloads(
     small: bool,
 ) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
-    """Yield (printed name, network, weights with a batch, whether it computes in bfloat16)."""
+    """Yield (printed name, network, (weights, inputs, labels), whether it computes in bfloat16)."""
     batch = 8 if small else 128
     yield f"MLP, batch {batch}", "mlp", data.mlp(batch), False
     data.IMAGE = (2, 3, 32, 32) if small else (64, 3, 224, 224)
@@ -54,14 +54,14 @@ def workloads(
 
 
 def network_of(module: object, name: str) -> object:
-    """The network of a module of `workloads`."""
+    """Return the network `name` of a module of `workloads`."""
     if name == "mlp":
         return module.MLP(data.MLP_SIZES)
     return module.ResNet50() if name == "resnet50" else module.GPT(**data.GPT)
 
 
 def duograph(name: str, arrays: tuple, short: bool, device: str, wait: Callable[[], None]) -> Step:
-    """Our step, compiled at O2."""
+    """Return our training step, compiled at O2."""
     weights, x, y = arrays
     net = network_of(ours, name)
     ours._load(net, weights)
@@ -87,7 +87,7 @@ def duograph(name: str, arrays: tuple, short: bool, device: str, wait: Callable[
 
 
 def pytorch(name: str, arrays: tuple, short: bool, small: bool, compiled: bool) -> Step | None:
-    """The same in PyTorch."""
+    """Return the training step in PyTorch, or None if PyTorch or a GPU is missing."""
     try:
         torch = importlib.import_module("torch")
         module = importlib.import_module("workloads.torch_api")
@@ -126,7 +126,7 @@ def pytorch(name: str, arrays: tuple, short: bool, small: bool, compiled: bool) 
 
 
 def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
-    """The same in JAX."""
+    """Return the training step in JAX, or None if JAX or a GPU is missing."""
     os.environ.setdefault(
         "XLA_PYTHON_CLIENT_PREALLOCATE", "false"
     )  # three frameworks share the GPU here
@@ -183,8 +183,9 @@ def rows(
     networks: Sequence[str] = NETWORKS,
     peers: Sequence[str] = SIDES,
 ) -> Iterator[tuple[str, list[float | None]]]:
-    """Name, and seconds of a step: ours, then those of `SIDES` (None: not asked for, not there, or
-    it computes another loss).
+    """Yield the name of each workload with the seconds per step: ours, then those of `SIDES`.
+
+    A time is None if the side was not selected, is missing, or computes another loss.
     """
     for text, name, arrays, short in workloads(small):
         if name not in networks:
@@ -225,7 +226,7 @@ def rows(
 
 
 def _timed(made: Step | None, time_of: Callable[..., float]) -> tuple[float | None, list[float]]:
-    """Seconds of a step, after the first three losses."""
+    """Return the seconds per step of a side, and its first three losses."""
     if made is None:
         return None, []
     step, finish, read = made

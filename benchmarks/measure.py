@@ -22,18 +22,18 @@ THREADS = 2
 
 
 class CaseFailed(Exception):
-    """One side could not run a case, or the sides disagree on its values."""
+    """Error: a side could not run a case, or the sides disagree on its values."""
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of every framework: the number of threads, and caches enabled."""
+    """Return the environment variables of every framework: number of threads, caches enabled."""
     threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**inherited, **threads, "BENCH_THREADS": str(THREADS), **more}
 
 
 class Worker:
-    """A framework in its own process (`worker.py`)."""
+    """A framework in a separate process (`worker.py`)."""
 
     def __init__(self, name: str, side: str, python: str = sys.executable, **variables: str):
         self.name = name
@@ -68,7 +68,7 @@ class Worker:
         return self.prepare_noting(case)[0]
 
     def prepare_noting(self, case: str) -> tuple[list[np.ndarray], dict[str, float]]:
-        """Prepare a case; return its values and the timings of the preparation."""
+        """Prepare a case; return its results and the timings of the preparation."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "values.npz")
             notes = self.ask("prepare", case=case, path=path)
@@ -76,7 +76,7 @@ class Worker:
                 return [saved[name] for name in saved.files], notes
 
     def run(self, case: str, n: int) -> float:
-        """Seconds of one repetition."""
+        """Run `n` repetitions of a case; return the seconds of one."""
         return self.ask("run", case=case, n=n)["seconds"] / n
 
     def close(self) -> None:
@@ -97,13 +97,13 @@ class Pairs:
         return statistics.median(self.seconds[side])
 
     def ratio(self, side: str, other: str) -> float:
-        """Median over the pairs of `side`'s time divided by `other`'s."""
+        """Return the median, over the pairs, of `side`'s time divided by `other`'s."""
         pairs = zip(self.seconds[side], self.seconds[other], strict=True)
         return statistics.median(a / b for a, b in pairs)
 
 
 def check_values(case: str, values: dict[str, list[np.ndarray]]) -> None:
-    """All sides computed the same, to the accuracy that summing float32 in another order leaves."""
+    """Raise CaseFailed unless all sides computed equal values, up to float32 summation order."""
     (first, expected), *others = values.items()
     for name, got in others:
         if len(got) != len(expected):
@@ -115,7 +115,7 @@ def check_values(case: str, values: dict[str, list[np.ndarray]]) -> None:
 
 
 def interleaved(case: str, sides: dict[str, tuple[Worker, str]], pairs: int = PAIRS) -> Pairs:
-    """Compare values, then time the sides alternately.
+    """Compare the values of all sides, then time the sides alternately.
 
     `sides` maps a name to a worker and its case. Sides that run a case of another name (the
     STREAM copy) are not compared.
@@ -156,7 +156,7 @@ class Row:
 
     @classmethod
     def of(cls, what: str, budget: str, measure: Callable[[], Figure]) -> Row:
-        """Measure it; a case that fails is a row that says why."""
+        """Measure a row; if the case fails, the row says why."""
         try:
             return cls(what, budget, measure())
         except CaseFailed as error:

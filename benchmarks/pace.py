@@ -1,4 +1,4 @@
-"""A progress bar that stops after each block of steps until another process says go on."""
+"""A progress bar that pauses after each block of steps until another process lets it go on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
 def paced(answers, blocks: int, clock: str):
-    """Make a class that takes tqdm's place; it writes the seconds of each block to `answers`."""
+    """Return a class that replaces tqdm; it writes the seconds of each block to `answers`."""
     now = CLOCKS[clock]
 
     class Pace:
@@ -23,7 +23,7 @@ def paced(answers, blocks: int, clock: str):
             self.wait(None)
 
         def wait(self, seconds):
-            """Report, and wait for the turn."""
+            """Report the seconds of a block, and wait for permission to go on."""
             answers.write(json.dumps({"seconds": seconds}) + "\n")
             answers.flush()
             sys.stdin.readline()
@@ -56,7 +56,7 @@ def paced(answers, blocks: int, clock: str):
 
 
 def run_example(example, name: str, steps: dict[str, int], bar):
-    """Run `main` of an example, with another progress bar and without a picture."""
+    """Run `main` of an example with another progress bar and without drawing pictures."""
     example.tqdm = bar
     example.draw = lambda *arguments: None
     if name == "unet":  # it trains by `Model`, and shows progress in a callback
@@ -76,7 +76,7 @@ def run_example(example, name: str, steps: dict[str, int], bar):
 
 
 def count_steps(callback: type, bar) -> None:
-    """Let a callback of `Model` advance a progress bar at each step."""
+    """Make a callback of `Model` advance a progress bar at each step."""
     own = callback.on_train_step_end
 
     def on_train_begin(self, run_context):

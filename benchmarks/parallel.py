@@ -43,7 +43,7 @@ def command(*words):
 
 @contextlib.contextmanager
 def two_hosts(rate):
-    """Two network namespaces with a limited link; they are removed at the end."""
+    """Return a context with two network namespaces, joined by a link limited to `rate`."""
     names = [f"duograph-{host}" for host in HOSTS]
     made = []
     try:
@@ -70,7 +70,7 @@ def environment(**more):
 
 
 def on_hosts(names, side, out, rounds, torch):
-    """Run one rank on each host."""
+    """Run one rank of `ranks_worker.py` on each emulated host."""
     worker = [str(HERE / "ranks_worker.py"), side, out, str(rounds)]
     if side != "torch":
         agent = Path(tempfile.mkdtemp()) / "agent.sh"
@@ -119,7 +119,7 @@ def on_cores(side, out, rounds, size, torch):
 
 
 def collect(out, size):
-    """Times and work of all variants: per round, of the slower rank."""
+    """Return times and processor work of all variants; per round, those of the slower rank."""
     ranks = [json.loads(Path(f"{out}.{r}.json").read_text()) for r in range(size)]
     return {
         what: {

@@ -27,7 +27,7 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass
 class Entry:
-    """The cost of one kind of call on one tuple of shapes."""
+    """The accumulated cost of one kind of call on one tuple of shapes."""
 
     size: int
     operations: float
@@ -58,7 +58,7 @@ def _flops(name: str, operands, results) -> float:
 
 
 class Timed(PreparedCall):
-    """A prepared call that adds the time it takes to an `Entry`; it cannot be linked."""
+    """A prepared call that adds its duration to an `Entry`; it cannot be linked into a program."""
 
 
 def _timed(call: PreparedCall, entry: Entry) -> Timed:
@@ -75,7 +75,7 @@ def _timed(call: PreparedCall, entry: Entry) -> Timed:
 
 
 def watch() -> None:
-    """From here on, lowered graphs time their calls, and so run step by step."""
+    """Make lowered graphs time each of their calls from now on; they then run step by step."""
     from duograph.backend.program import Step
     from duograph.execution import lowering as lower
     from duograph.types import TensorType

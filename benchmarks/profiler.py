@@ -3,10 +3,10 @@
 Usage: profiler.py [--pairs N] [--json]
 
 The first table compares training steps of about a millisecond with and without a running profile,
-line by line and compiled, in alternating blocks of one process. The second table compares the
-shortest calls before the first profile of the process with the same calls after the last one.
-Steps are timed by the clock, because threads that wait for work use CPU time too, and short calls
-by CPU time. Each ratio is the median over pairs of neighbouring blocks.
+eager and compiled, in alternating blocks of one process. The second table compares the shortest
+calls before the first profile of the process with the same calls after the last one. Steps are
+timed by the clock, because threads that wait for work use CPU time too, and short calls by CPU
+time. Each ratio is the median over pairs of neighbouring blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Function = Callable[[], object]
 
 
 def training(width: int, batch: int) -> dict[str, Function]:
-    """Return a training step of an MLP, line by line and compiled, by name."""
+    """Return name -> function for a training step of an MLP, eager and compiled."""
     rng = np.random.default_rng(0)
     x = ms.Tensor(rng.standard_normal((batch, width)), ms.float32)
     y = ms.Tensor(rng.integers(0, 10, batch), ms.int32)
@@ -64,7 +64,7 @@ class Many(nn.Cell):
 
 
 def short() -> dict[str, Function]:
-    """Return the shortest calls, by name."""
+    """Return name -> function for the shortest calls."""
     x, y = ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([4.0, 5.0, 6.0])
     compiled = ms.jit(lambda a, b: a * b + a)
     net = Many()
@@ -77,7 +77,7 @@ def short() -> dict[str, Function]:
 
 
 def block(run: Function, calls: int, clock: Callable[[], float]) -> float:
-    """Return the seconds of one call by a clock, from a block of calls."""
+    """Return the seconds per call, by a clock, of a block of calls."""
     begin = clock()
     for _ in range(calls):
         run()
@@ -85,13 +85,13 @@ def block(run: Function, calls: int, clock: Callable[[], float]) -> float:
 
 
 def calls_in(run: Function, seconds: float) -> int:
-    """Return how many calls take so long."""
+    """Return how many calls of `run` take about `seconds`."""
     run()
     return max(1, int(seconds / max(block(run, 3, time.perf_counter), 1e-9)))
 
 
 def running(pairs: int) -> dict[str, dict[str, float]]:
-    """Return the milliseconds of a step without and with a profile, and the ratio."""
+    """Return, by name, the milliseconds of a step without and with a profile, and the ratio."""
     found = {}
     for name, run in training(256, 400).items():
         calls = calls_in(run, 0.04)
@@ -111,7 +111,10 @@ def running(pairs: int) -> dict[str, dict[str, float]]:
 
 
 def off(pairs: int) -> dict[str, dict[str, float]]:
-    """Return the nanoseconds of the shortest calls before and after profiles, and the ratio."""
+    """Return, by name, the time of the shortest calls before and after profiles, and the ratio.
+
+    The times are in nanoseconds.
+    """
     found = {}
     for name, run in short().items():
         calls = calls_in(run, 0.02)

@@ -30,7 +30,7 @@ WIDTH, HEADS, WORDS, ROWS = 64, 4, 100, 8
 
 
 def network():
-    """Return an encoder of two transformer blocks; lengths are free."""
+    """Return an encoder of two transformer blocks for sequences of any length."""
     from duograph import nn, ops
 
     class Encoder(nn.Cell):
@@ -63,7 +63,7 @@ def network():
 
 
 def run(dynamic: int | None, batches: int, lengths: int, level: str, train: bool) -> dict:
-    """Run all batches; return the figures."""
+    """Run all batches; return the measured numbers by name."""
     import duograph as ms
     import duograph_cpu.toolchain as toolchain
     from duograph import Tensor, nn
@@ -115,7 +115,7 @@ def labels_of_rows() -> np.ndarray:
 
 
 def measure(step: Callable[[np.ndarray, np.ndarray], float], batches: int, lengths: int) -> dict:
-    """Call a step with all batches; return the seconds of all, and the median of lengths seen before."""
+    """Call a step with all batches; return seconds, and the median for lengths seen before."""
     rng = np.random.default_rng(0)
     order = [*rng.permutation(lengths), *rng.integers(0, lengths, batches - lengths)]
     rng.shuffle(order)

@@ -1,6 +1,6 @@
 """Compare duograph and its peers on whole workloads: training, inference, loops, first results.
 
-It measures how cost grows with size, too.
+It also measures how cost grows with size.
 
 Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out
     build/benchmarks]
@@ -39,7 +39,7 @@ DRIFT = 1e-2  # the same after a whole job
 
 @dataclass(frozen=True)
 class Side:
-    """A framework in one of its modes."""
+    """A framework in one of its modes, such as eager or compiled."""
 
     name: str
     module: str
@@ -141,8 +141,10 @@ def start(side: Side, **variables: str) -> Worker:
 
 
 def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> dict[str, str]:
-    """Return the sides that differ from the majority of peers, or else from duograph, and by how
-    much.
+    """Return the sides whose values differ from the reference side's, each with a description.
+
+    The reference is the peer that agrees with most sides, or a side of duograph if there is no
+    peer.
     """
 
     def apart(one: str, other: str) -> float:
@@ -164,7 +166,7 @@ def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> di
 
 
 def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
-    """Times and memory of one workload on all sides; sides that fail say why."""
+    """Return times and memory of one workload on all sides; a side that fails has its error."""
     workers: dict[str, Worker] = {}
     values: dict[str, list[np.ndarray]] = {}
     result: dict = {
@@ -206,7 +208,7 @@ def measure(row: Row, chosen: list[Side], pairs: int) -> dict:
 
 
 def cold_and_warm(row: Row) -> list[dict]:
-    """Empty results: with nothing in the caches on disk, and with full ones."""
+    """Return two empty results for a row: with empty disk caches and with filled ones."""
     return [
         {
             "case": f"{row.case}-{kind}",
@@ -220,7 +222,7 @@ def cold_and_warm(row: Row) -> list[dict]:
 
 
 def first_results(row: Row, chosen: list[Side], pairs: int) -> list[dict]:
-    """Seconds to the first result in a process that has imported."""
+    """Measure the seconds to the first result in a process that has imported the framework."""
     results = cold_and_warm(row)
     for _ in range(pairs):
         for side in chosen:
@@ -239,7 +241,7 @@ def first_results(row: Row, chosen: list[Side], pairs: int) -> list[dict]:
 
 
 def jobs(chosen: list[Side], pairs: int) -> list[dict]:
-    """Seconds of a whole process that trains on the digits."""
+    """Measure the seconds of a whole process that trains on handwritten digits."""
     from sklearn.datasets import load_digits
 
     results = cold_and_warm(DIGITS)
@@ -285,7 +287,10 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
 
 
 def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, list[float], float]:
-    """Seconds of the process, the losses of its steps, and its accuracy on digits held out."""
+    """Run the digits job on a side.
+
+    Return its seconds, the losses of its steps, and its accuracy on held-out digits.
+    """
     own = dict(side.environment)
     python = own.pop("PYTHON", sys.executable)
     command = [python, str(Path(__file__).parent / "workloads" / "job.py"), side.module, file]
@@ -311,14 +316,14 @@ def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, list[float]
 
 
 def caches(folder: str) -> dict[str, str]:
-    """Return variables that make the frameworks cache all compiled code in `folder`."""
+    """Return environment variables that make the frameworks cache compiled code in `folder`."""
     names = ("DUOGRAPH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
     return {**dict.fromkeys(names, folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
 
 
 def conclude(result: dict, row: Row) -> dict:
-    """Adds medians, speeds, the best peer, and our ratios to it."""
+    """Add medians, speeds, the best peer, and ratios to a result; return it."""
     for entry in result["sides"].values():
         entry["median"] = statistics.median(entry["seconds"])
         if row.size:
@@ -335,8 +340,10 @@ def conclude(result: dict, row: Row) -> dict:
 
 
 def growth(kind: str, results: list[dict]) -> dict[str, str]:
-    """For each side the doubling of the work that cost most, beside twice the time: 1 is linear,
-    above it is worse.
+    """Return for each side the doubling of the work that increased the cost most.
+
+    The number is the growth of the time divided by the growth of the work: 1 is linear, more is
+    worse.
     """
     found = sorted((int(r["case"][len(kind) :]), r) for r in results if r["case"].startswith(kind))
     worst: dict[str, tuple[float, str]] = {}
@@ -353,7 +360,7 @@ def growth(kind: str, results: list[dict]) -> dict[str, str]:
 
 
 def copy_speed() -> float:
-    """GB/s of STREAM's copy, now."""
+    """Return the present speed of STREAM's copy in GB/s."""
     worker = Worker("copy", "copy")
     worker.prepare("copy_large")
     worker.run("copy_large", 2)
@@ -366,7 +373,7 @@ def copy_speed() -> float:
 
 
 def lines(result: dict) -> list[str]:
-    """Format the results of one workload."""
+    """Return the results of one workload as lines of text."""
     best = result.get("best peer")
     out = [
         result["what"]

@@ -40,7 +40,7 @@ memory: dict[str, int] = {}
 
 
 def resident(what: str) -> int:
-    """Return a memory figure of this process in bytes, from /proc on Linux; 0 elsewhere."""
+    """Return a memory figure of this process in bytes, such as VmRSS, on Linux; 0 elsewhere."""
     try:
         with open("/proc/self/status") as status:
             return int(re.search(what + r":\s+(\d+) kB", status.read())[1]) * 1024
@@ -49,7 +49,7 @@ def resident(what: str) -> int:
 
 
 def forget_peak() -> None:
-    """The highest level starts at the present one."""
+    """Reset the peak memory of this process to its present memory."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")
 

@@ -21,9 +21,9 @@ B = TypeVar("B")
 def spread(
     rows: Iterable[A], kinds: Iterable[B], each: int = 1, whole: bool = FULL
 ) -> list[tuple[A, B]]:
-    """Return pairs of rows and kinds that hold every row and every kind; all pairs if `whole`.
+    """Return pairs of rows and kinds that contain every row and every kind; all pairs if `whole`.
 
-    The first kind comes with every row, each of the others with as many as `each` says, in turn.
+    The first kind is paired with every row, each other kind with `each` rows, taken in turn.
     """
     rows, (first, *others) = list(rows), list(kinds)
     if whole:

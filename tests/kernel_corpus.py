@@ -63,7 +63,7 @@ KEPT = frozenset(
 
 
 def canonical(text: str) -> str:
-    """Return source without comments, one statement a line, names numbered by first use."""
+    """Normalise source code: no comments, one statement per line, numbered identifiers."""
     names: dict[str, str] = {}
 
     def name_of(match: re.Match[str]) -> str:
@@ -80,7 +80,7 @@ def canonical(text: str) -> str:
 
 
 def kernels_in(source: str) -> Iterator[str]:
-    """Return the kernels of a source, each with the functions before it."""
+    """Yield the kernels of a source in canonical form, each with the functions before it."""
     parts = KERNEL.split(source)
     head = parts.pop(0) if len(parts) > 1 else ""
     for k, part in enumerate(parts):
@@ -88,7 +88,7 @@ def kernels_in(source: str) -> Iterator[str]:
 
 
 class Collection:
-    """The kernels of one target, by hash, and which programs need them."""
+    """The kernels of one target by hash, and the hashes that each program needs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,7 +111,7 @@ class Collection:
 
 @contextlib.contextmanager
 def target_of(name: str, kept: Collection) -> Iterator[str]:
-    """Record what is generated for a target; the device name to compile for."""
+    """Record the sources generated for a target; yield the name of the device to compile for."""
     if name == "CPU":
         with _recorded_cpu(kept):
             yield "CPU"
@@ -154,13 +154,13 @@ def _recording_cuda(kept: Collection) -> Any:
 
 
 def _launcher(kept: Collection, device: Any, name: str, launch: Any) -> Callable[..., None]:
-    """Add a launch's source to the collection; return a function that launches nothing."""
+    """Add the source of a launch to the collection; return a function that launches nothing."""
     kept.add(launch.source)
     return lambda *handles: None
 
 
 class _Handle:
-    """Stands for a buffer."""
+    """Stand-in for a handle of device memory."""
 
 
 def _recording_opencl(kept: Collection, form: str) -> Any:
@@ -210,7 +210,7 @@ def _recording_opencl(kept: Collection, form: str) -> Any:
 
 
 def _prebuilt(kept: Collection) -> None:
-    """Return the elementwise kernels that are compiled when the CPU backend is built."""
+    """Collect the element-wise kernels that are compiled when the CPU backend is built."""
     from duograph_cpu.generate import generate
 
     with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +223,7 @@ def _prebuilt(kept: Collection) -> None:
 
 
 def workloads(level: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the benchmarks' workloads, each as a call of one step."""
+    """Yield (name, function) for each workload of the benchmarks; the function runs one step."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from workloads import mindspore_api
 
@@ -242,7 +242,10 @@ FEW = {"depth4", "batch1", "batch256"}
 
 
 def conformance() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield every case of the conformance suite, all samples of a dtype as one program."""
+    """Yield (name, function) for each case of the conformance suite and dtype.
+
+    The function runs all samples of the dtype as one program.
+    """
     import duograph as ms
     from duograph.backend import registry
     from duograph.conformance.cases import all_cases
@@ -278,7 +281,7 @@ def conformance() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def functions() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield functions for what the rest of the corpus has little of."""
+    """Yield (name, function) for code that is rare in the rest of the corpus."""
     import duograph as ms
     import numpy as np
     from duograph import ops
@@ -333,7 +336,7 @@ def functions() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def programs(only: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield (name, call) of the whole corpus, or of the groups or programs in `only`."""
+    """Yield (name, function) of the whole corpus, or of the groups or programs named in `only`."""
     groups = {
         "functions": functions,
         "conformance": conformance,
@@ -348,7 +351,10 @@ def programs(only: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 @contextlib.contextmanager
 def small_regions(program: str) -> Iterator[None]:
-    """Let regions of a single op be compiled for the conformance cases, as the suite does."""
+    """Return a context in which regions of a single op are compiled, for conformance cases only.
+
+    The conformance suite does the same.
+    """
     if not program.startswith("conformance"):
         yield
         return
@@ -378,7 +384,7 @@ def small_regions(program: str) -> Iterator[None]:
 
 
 def collect(out: Path, targets: list[str], only: list[str], verbose: bool) -> None:
-    """Write the corpus into a folder."""
+    """Write the kernels of the corpus for some targets into the folder `out`."""
     os.environ["DUOGRAPH_CACHE_DIR"] = str(out / "cache")  # tuned tiles of this machine stay out
     warnings.simplefilter("ignore")
     import duograph as ms
@@ -422,7 +428,7 @@ def collect(out: Path, targets: list[str], only: list[str], verbose: bool) -> No
 
 
 def compare(old: Path, new: Path, shown: int) -> int:
-    """Print which kernels differ between two collected corpora; return 1 if some do."""
+    """Print which kernels differ between two collections; return 1 if any differ, else 0."""
     before, after = (json.loads((f / "index.json").read_text()) for f in (old, new))
     wrong = 0
     for target in after:

@@ -1,8 +1,8 @@
 """The rows of the feature list that must be satisfied, and the tests that cover them.
 
-A test covers a row by naming its id in its docstring, or in that of its class or module (`A14:
+A test covers a row if its docstring, or that of its class or module, contains the row's id (`A14:
 ...`). `python tests/rows.py` prints the table; test_rows.py fails for a row without a test, and for
-an id that is not a row.
+an id that is no row.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ _ID = re.compile(r"\b([A-Z]\d\d)\b(?=[,:]| and )")
 
 
 def tests_by_row() -> dict[str, list[str]]:
-    """Row id -> test functions that quote it."""
+    """Return row id -> names of the test functions that quote it."""
     found: dict[str, list[str]] = {}
     for place in FOLDERS:
         for path in sorted((ROOT / place).rglob("test_*.py")):

@@ -2,7 +2,7 @@
 
 `CPU.prepare` finds their builders in the kernel table. Operands may have any layout of
 `duograph.backend.attention_layouts`, fewer key heads than query heads, and a mask. The kernels are
-in native/attention.c.
+in native/attention.c; nothing here computes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _separate(
 ) -> NativeCall | None:
     """Return the prepared call of attention with separate query, key, value and mask operands.
 
-    `out` is the type of the forward result. Returns None if query, key or value is empty.
+    `name` is the op's name and `function` its C function; `out` is the type of the forward result.
+    Returns None if query, key or value is empty.
     """
     query, key, value = types[:3]
     axes = AXES[layout][:3]
@@ -110,10 +111,11 @@ def _joint(
     own: int,
     layout: str,
 ) -> NativeCall | None:
-    """Return the prepared call of attention on one operand that packs query, key and value.
+    """Return the prepared call of attention on one operand that holds query, key and value.
 
-    `heads` are the query heads, `own` the key and value heads, `out` the type of the forward
-    result. Returns None if the packed operand is empty.
+    `heads` is the number of query heads, `own` the number of key and value heads, `out` the type of
+    the forward result. Each row of the operand holds query, key and value one after the other.
+    Returns None if it is empty.
     """
     x, mask = types[:2]
     if not x.size:
@@ -137,7 +139,8 @@ def attention(
 ) -> NativeCall | None:
     """Return the prepared call of attention: softmax(scale * query @ key.T + mask) @ value.
 
-    The kernel's second result holds the logarithms of the softmax sums, for the gradient.
+    The kernel's second result holds the logarithm of the softmax denominator of each query, for the
+    gradient. Returns None if query, key or value is empty.
     """
     masked = types[3] is not None
     function = lib.dg_attention_masked if masked else lib.dg_attention_forward
@@ -148,7 +151,10 @@ def attention(
 def attention_grad(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of attention's gradients for query, key and value."""
+    """Return a prepared call of attention's gradients with respect to query, key and value.
+
+    Returns None if query, key or value is empty.
+    """
     masked = types[3] is not None
     function = lib.dg_attention_grad_masked if masked else lib.dg_attention_grad
     return _separate("attention_grad", function, types, results, types[4], attributes, layout)
@@ -158,7 +164,11 @@ def attention_grad(
 def self_attention(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of attention on one operand that packs query, key and value."""
+    """Return a prepared call of attention on one operand that holds query, key and value.
+
+    Each row of the operand holds query, key and value one after the other. Returns None if it is
+    empty.
+    """
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
     return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
@@ -168,9 +178,10 @@ def self_attention(
 def self_attention_grad(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of self-attention's gradient for its packed operand.
+    """Return a prepared call of self-attention's gradient with respect to its operand.
 
-    Each row of the operand holds query, key and value one after the other.
+    Each row of that operand holds query, key and value one after the other. Returns None if the
+    operand is empty.
     """
     masked = types[1] is not None
     function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad

@@ -1,8 +1,8 @@
 """The CPU backend: implements the backend interface with C kernels, called through cffi.
 
 The core calls the methods of `CPU`. `prepare` looks a kernel builder up by op name in
-`kernels.KERNELS`, `compile` builds fused regions, and `link` makes one call of a whole program. No
-method runs a kernel.
+`kernels.KERNELS`, `compile` builds fused regions, and `link` turns a whole program into one C call.
+No method runs a kernel.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ COSTS = Costs(
 
 
 class CPU(Backend):
-    """The CPU backend: all cores of this machine as one device.
+    """The CPU backend, which presents all cores of this machine as one device.
 
-    The handle of a tensor's buffer is a cffi pointer (`memory`).
+    A buffer handle is a cffi pointer (`memory`).
     """
 
     name = "CPU"
@@ -103,7 +103,8 @@ class CPU(Backend):
         """Return a writable NumPy array that shares a buffer's bytes and keeps its handle alive.
 
         Raises:
-            BackendError: the handle has fewer bytes; some kernel allocated too few.
+            BackendError: the handle has fewer bytes than the array, because a kernel allocated too
+                few.
         """
         n = 1
         for size in shape:
@@ -119,19 +120,19 @@ class CPU(Backend):
             ) from None
 
     def nbytes(self, handle: CData, device_id: int) -> int:
-        """Return the bytes of the memory behind a handle; 1 for an empty tensor."""
+        """Return the size in bytes of the memory behind a handle; 1 for an empty tensor."""
         return ffi.sizeof(handle)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
         """Return whether only holders of a buffer handle can change the memory behind it.
 
-        That is so for memory of the allocator, and for that of an array without other references.
-        Arrays that `copy_out` returned hold the handle.
+        This is true for memory of the allocator, and for memory of a NumPy array without other
+        references. Arrays that `copy_out` returned count as holders of the handle.
         """
         return memory.exclusive(handle)
 
     def dlpack_device(self, device_id: int) -> tuple[int, int]:
-        """Return DLPack's device of the host's memory."""
+        """Return DLPack's (device type, number) of host memory."""
         return HOST
 
     def to_dlpack(
@@ -150,7 +151,7 @@ class CPU(Backend):
     def from_dlpack(
         self, source: Exporter, device_id: int, copy: bool
     ) -> tuple[CData, Shape, np.dtype[np.generic]]:
-        """Return (handle, shape, dtype) of memory of the host, shared if that is possible."""
+        """Return (handle, shape, dtype) of an object's host memory, shared if possible."""
         array = array_of(source)
         shares = not copy and array.flags.writeable
         handle = self.from_host(array, device_id) if shares else None
@@ -164,7 +165,7 @@ class CPU(Backend):
     def prepare(
         self, op: Op, types: Types, attributes: Attributes, device_id: int
     ) -> NativeCall | None:
-        """Return the prepared kernel call of an op for given operand types; None if unsupported."""
+        """Return the prepared kernel call of an op for operand types, or None if there is none."""
         if op.name == "cast" and "s" in (types[0].dtype.kind, attributes["dtype"].kind):
             return storage_cast(types[0], *op.infer_types(types, attributes))
         builder = KERNELS.get(op.name)
@@ -176,16 +177,16 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the machine's C compiler works, as far as is known, else the problem."""
+        """Return None if `compile` works here, else the reason why not; compiles nothing itself."""
         with importing:
             from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """Compile fused regions as C.
+        """Compile fused regions (groups of ops that one kernel computes) as C.
 
-        Returns for each a prepared call, or the reason why it has none.
+        Returns for each region a prepared call, or the reason why there is none.
         """
         with importing:
             from .fused_regions import compile_regions
@@ -198,13 +199,13 @@ class CPU(Backend):
         return source_of(region)
 
     def examine(self, device_id: int) -> list[Finding]:
-        """Return what was found about C compiler, BLAS, threads and memory, for `doctor`."""
+        """Return findings about C compiler, BLAS, threads and memory, for `duograph doctor`."""
         with importing:
             from . import health
         return health.examine()
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs and limits with which graph passes decide what pays on the CPU."""
+        """Return the costs and limits by which graph passes decide whether a rewrite pays."""
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
@@ -215,15 +216,15 @@ class CPU(Backend):
         return toolchain.describe()
 
     def links(self, device_id: int) -> str | None:
-        """Return None: turning a whole program into one C call needs no compiler."""
+        """Return None, which means that `link` works: it needs no compiler."""
         return None
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
-        """Make one C call of a whole program, or return the reason why that is impossible."""
+        """Translate a whole program to one C call, or return the reason why that is impossible."""
         return link(program)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return statistics of the CPU allocator's memory blocks above 4 KiB."""
+        """Return statistics of the CPU allocator, which count only memory blocks above 4 KiB."""
         return memory.stats()
 
     def empty_cache(self, device_id: int) -> None:

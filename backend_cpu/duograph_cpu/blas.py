@@ -1,7 +1,8 @@
 """Loads OpenBLAS, which computes large matmuls, from the `scipy-openblas32` wheel.
 
 Builders of matmul and convolution call `open_blas` when the first kernel needs BLAS; native/blas.c
-keeps the function pointers.
+keeps the function pointers. Importing this module must not load the library, which takes time and
+memory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _loading = new_lock()
 
 @functools.cache
 def open_blas() -> None:
-    """Load OpenBLAS once in the process.
+    """Load OpenBLAS, unless that was done before in this process.
 
     If it is missing or cannot be loaded, warn that matmul uses duograph's own, slower loops.
     """
@@ -34,7 +35,7 @@ def open_blas() -> None:
 
 
 def _open() -> None:
-    """Load OpenBLAS, with the variables of the environment that it needs; restore these."""
+    """Load OpenBLAS with environment variables that select its kernels, and restore these."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []

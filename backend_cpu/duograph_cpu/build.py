@@ -1,8 +1,8 @@
-"""Build the C extension `duograph_cpu._native` when the package is installed.
+"""Builds the C extension `duograph_cpu._native` when the package is installed.
 
-Its sources are the C files under native/ and the printed elementwise kernels. setup.py runs the
-build through `ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
-at run time.
+Its sources are the C files under native/ and the generated elementwise kernels. setup.py runs the
+build through `ffibuilder`. cffi parses the declarations of native/native.h unchanged. This module
+must not be imported at run time.
 """
 
 import importlib.util
@@ -36,7 +36,7 @@ extern "Python+C" int dg_handle_signals(void);
 def _generated() -> tuple[str, list[Path]]:
     """Write the C files of elementwise kernels; return (cffi declarations, file paths).
 
-    Both are empty if generate.py is missing.
+    Both results are empty if generate.py is missing.
     """
     path = HERE / "generate.py"
     if not path.exists():

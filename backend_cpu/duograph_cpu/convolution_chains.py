@@ -1,8 +1,9 @@
-"""Chains of convolutions run as one C call, each with an elementwise epilogue on its result.
+"""Turns a chain of convolutions, each with an elementwise epilogue, into one C call.
 
-The core calls `join`, as `PreparedCall.fuse_consumer`, to find out whether a convolution and the
-only reader of its result become one call. Such a chain keeps intermediate results in the caches.
-The kernel is native/conv_chain.c.
+An epilogue is elementwise code on a convolution's result. The core calls `join`, as
+`PreparedCall.fuse_consumer`, to fuse a convolution with the only reader of its result. A chain is
+faster because its intermediate results stay in the caches. The kernel is native/conv_chain.c;
+nothing here runs it.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class Affine(NamedTuple):
     """A convolution's epilogue of the form min(max(value * scale + bias + more, low), high).
 
     Attributes:
-        scale, bias, more: positions among the epilogue's operands, -1 where absent. The operands
-            scale and bias have one element per channel, the last axis; more has the shape of the
-            value.
-        low, high: the limits; infinite where there are none.
+        scale, bias, more: positions of these terms among the epilogue's operands, -1 if a term is
+            absent. `scale` and `bias` have one element per channel (the last axis); `more` has the
+            shape of the convolution's result, which is `value` in the formula.
+        low, high: the limits; infinite if there are none.
     """
 
     scale: int
@@ -42,21 +43,23 @@ class Affine(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One convolution of a chain: channels-last, with packed weights and an elementwise epilogue.
+    """One channels-last convolution of a chain, with rearranged weights and an epilogue.
 
-    "The call" is the prepared call of this one convolution with its epilogue.
+    An epilogue is elementwise code on the convolution's result. Below, "the call" is the prepared
+    call of this one convolution with its epilogue.
 
     Attributes:
         native: the C function of the convolution.
-        function: the epilogue's generated function, whose operands are the convolution's result and
-            the operands of the call at `reads`.
-        operands: positions of input and weights among the operands of the call.
-        reads: positions of the function's other operands.
+        function: the epilogue's generated C function, whose operands are the convolution's result
+            and those operands of the call whose positions are in `reads`.
+        operands: positions of the convolution's input and weights among the operands of the call.
+        reads: positions of the other operands of `function` among the operands of the call.
         operand_count: number of operands of the call.
-        result: type of the stage's result, which has as many bytes as the convolution's.
+        result: type of the stage's result, which has as many bytes as the convolution's result.
         name: name of the op, for messages.
-        affine: the epilogue, if it is affine.
-        linked: position of the operand that is the result of the previous stage; -1 at the first.
+        affine: the epilogue as an `Affine`, or None if it does not have this form.
+        linked: position of the operand that is the result of the previous stage; -1 for the first
+            stage.
     """
 
     native: Native
@@ -73,8 +76,8 @@ class Stage(NamedTuple):
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
     """Append a convolution to a chain of convolutions; return the call of the longer chain.
 
-    `other` is the call that reads the chain's result as its operand `k`. Returns None if it is not
-    a convolution that can extend the chain.
+    `other` is the call that reads the chain's result as operand number `k`. Returns None if that
+    call is not a convolution which can extend the chain.
     """
     stage = other.stage if isinstance(other, NativeCall) else None
     if (
@@ -93,8 +96,8 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
     """Return the prepared call that runs a whole chain of convolutions in C.
 
-    Its operands are those of all convolutions, one convolution after the other, without the results
-    that the convolutions pass on.
+    Its operands are the operands of all convolutions, one convolution after the other, without
+    intermediate results.
     """
     positions: list[list[int]] = [[] for _ in stages]
     count = 0

@@ -1,8 +1,9 @@
-"""Kernels of the user's own (`ops.Custom`): C source, and libraries that are built already.
+"""Calls kernels that users provide (`ops.Custom`), as C source or as functions of a library.
 
-Both have MindSpore's signature. A source is compiled with a wrapper that has the signature of
-generated code, so that a linked program calls it like any other kernel. A function of a library is
-called from Python, and a program with such a call is not linked.
+`CPU.prepare` finds the builder in the kernel table. Kernels of both kinds have the signature that
+MindSpore defines. A source is compiled together with a wrapper that has the signature of generated
+code, so that a linked program can call it like any other kernel. A function of a library is called
+from Python, so a program that uses one cannot be linked.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ __attribute__((visibility("default"))) int dg_custom(void **args, int64_t begin,
 
 @kernel("custom", "custom_effect")
 def custom(types: Types, results: Types, *, kernel: CustomKernel) -> NativeCall | None:
-    """Build the call of a user's kernel in C; None if it has neither C source nor a library."""
+    """Return the prepared call of a user's kernel; None if it has no C source and no library."""
     if kernel.library is not None:
         return _library_call(kernel, types, results)
     if "c" not in kernel.sources:
@@ -56,10 +57,10 @@ def custom(types: Types, results: Types, *, kernel: CustomKernel) -> NativeCall 
 
 
 def _source_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
-    """Compile C source for given types, and return the call of its function.
+    """Compile a user's C source for given types; return the prepared call of its function.
 
     Raises:
-        ArgumentValueError: it does not compile; the message has the compiler's output.
+        ArgumentValueError: the source does not compile; the message has the compiler's output.
     """
     with importing:
         from . import toolchain  # loads the disk cache, which only compilation needs
@@ -92,12 +93,12 @@ def _source_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCa
 
 
 def _failed(name: str, base: int, code: int) -> NoReturn:
-    """Raise the error of a user's function that returned something else than 0."""
+    """Raise BackendError because a user's function returned a value other than 0."""
     raise BackendError(f"Custom: the kernel {name!r} returned {code - base}; wanted 0")
 
 
 def _library_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
-    """Return the call of a function in a shared library, which stays loaded.
+    """Return the prepared call of a user's function in a shared library, which stays loaded.
 
     Raises:
         ArgumentValueError: the library cannot be loaded, or lacks the function.
@@ -126,7 +127,7 @@ def _library_call(kernel: CustomKernel, types: Types, results: Types) -> NativeC
 
 @functools.cache
 def _function(path: str, name: str) -> Any:
-    """Return a function of a shared library as a C pointer that can be called."""
+    """Return the function `name` of the shared library at `path` as a callable C pointer."""
     handle = lib.dg_open(path.encode())
     found = ffi.NULL if handle == ffi.NULL else lib.dg_symbol(handle, name.encode())
     if found == ffi.NULL:

@@ -1,9 +1,9 @@
-"""Prepared calls of the CPU's elementwise kernels, whose C code `build.py` has printed.
+"""Prepared calls of the CPU's elementwise kernels, whose C code `build.py` has generated.
 
 `CPU.prepare` calls `prepare_elementwise` for ops without a builder of their own. A C kernel
-computes a row: elements along the last axis. The builder collapses the broadcast axes and fills in
-a C struct of constants once per operand types, so a call only allocates its result and crosses into
-C.
+computes a row, which is a range of elements along the last axis. The builder merges axes and fills
+a C struct of constants once for given operand types, so that a call only allocates its result and
+calls the C function.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def prepare_plan(
 def prepare_elementwise(
     op: Op, types: Types, result: TensorType, attributes: Attributes
 ) -> NativeCall | None:
-    """Return the prepared call of an op's elementwise kernel; None if none fits the operands."""
+    """Return the prepared call of an op's elementwise kernel, or None if there is none."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)
@@ -99,7 +99,8 @@ def prepare_elementwise(
 def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:
     """Return the Python function that allocates the result and runs an elementwise kernel.
 
-    Eager execution spends most of its time here, so calls of one and two operands have variants.
+    Eager execution spends most of its time in these functions, so there are faster variants for one
+    and two operands.
     """
     make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL

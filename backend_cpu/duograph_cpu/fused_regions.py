@@ -1,9 +1,10 @@
 """Compiles the fused regions of a program (ops that become one kernel) with the C compiler.
 
-`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, which
-compilers build in parallel; libraries of equal sources come from the disk cache. If a region begins
-with a matmul or convolution, only its elementwise rest (the epilogue) is compiled. The prebuilt
-kernel calls that function on each part of its result as soon as the part is complete.
+`CPU.compile` calls `compile_regions`. The C source of all regions of a program is written to a few
+files, which compilers build in parallel; libraries of equal sources come from the disk cache. If a
+region begins with a matmul or convolution, only its elementwise rest (the epilogue) is compiled,
+and the prebuilt kernel calls the compiled function on each part of its result as soon as the part
+is complete. Nothing here decides which ops form a region.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Printed(NamedTuple):
 
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
-    """Compile fused regions as C; return for each a prepared call or the reason of the failure."""
+    """Compile fused regions as C; return for each a prepared call or the reason for the failure."""
     epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
@@ -99,9 +100,9 @@ def source_of(graph: Graph) -> str | None:
 def _built(
     printed: dict[Graph | str, _Printed], varying: bool
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """Compile the C source of fused regions; return region key -> its library, or its failure.
+    """Compile the C source of fused regions; return a dict from region key to library or failure.
 
-    `varying` says that the same regions will follow with other sizes.
+    `varying` says that the same regions will be compiled again for other sizes.
     """
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
@@ -121,7 +122,7 @@ def _built(
 def _built_once(
     sources: Sequence[toolchain.Source],
 ) -> list[toolchain.Library | toolchain.BuildFailure]:
-    """Return the libraries of sources, of which equal ones with other numbers are compiled once."""
+    """Return the libraries of C sources; sources that differ only in numbers are compiled once."""
     found: list[toolchain.Library | toolchain.BuildFailure | None] = []
     for source in sources:
         sized = generalised(source.text)
@@ -172,7 +173,8 @@ def _epilogue_call(
 ) -> NativeCall | str:
     """Return the prepared call of a matmul or convolution with a compiled elementwise epilogue.
 
-    Returns a failure reason if the matmul or convolution has no kernel for its operands.
+    An epilogue is elementwise code on the result. Returns the reason for the failure if the matmul
+    or convolution has no kernel for its operands.
     """
     node = epilogue.product
     (value,) = _types(graph, node.results)
@@ -198,7 +200,7 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """Return a convolution's epilogue as an `Affine`; None if it does not have this form.
+    """Return a convolution's epilogue as an `Affine` (scale, add, clip); None for other forms.
 
     `tail` is the epilogue's graph; its first parameter is the convolution's result.
     """
@@ -228,9 +230,10 @@ def _affine(tail: Graph) -> Affine | None:
 
 
 def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
-    """Return which field of `Affine` an op's operand fills: "more", "scale", "bias" or None.
+    """Return which field of `Affine` an op's operand is: "more", "scale", "bias" or None.
 
-    `value` is the type of the convolution's result, `other` that of the operand.
+    `op` is the op's name, `value` the type of the convolution's result, `other` the type of the
+    operand.
     """
     if other.dtype is not float32:
         return None
@@ -241,7 +244,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """Return the operands of a fused region that hold indices, one for each axis they index."""
+    """Return the operands of a fused region that hold indices, once for each indexed axis."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand
@@ -265,9 +268,9 @@ def _warn(reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a fused region's last op that computes, for its function's name.
+    """Return a part of a fused region's function name: the name of its last op.
 
-    It is "copy" if all ops are fills, reshapes and casts.
+    Fills, reshapes and casts are ignored; the result is "copy" if there is no other op.
     """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

@@ -1,9 +1,10 @@
-"""Prints the elementwise kernels of all ops as C, when the backend is built.
+"""Generates the C source of the elementwise kernels of all ops, when the backend is built.
 
 `build.py` calls `generate`. It writes one C function for each op with a `scalar` rule and each
-dtype, which computes the elements along the last axis (a row). Kernels that vectorise are compiled
-for the baseline, AVX2 and AVX-512 from one source and selected for the processor at the first call;
-others for the baseline only. Never imported at run time.
+dtype, which computes the elements along the last axis (a row). Kernels that compilers can vectorise
+are compiled for baseline, AVX2 and AVX-512 from one source, and the processor's variant is selected
+at the first call; the others are compiled for the baseline only. This module must not be imported
+at run time.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _PLAIN = {
 
 
 def _patterns(n: int) -> list[int]:
-    """Return the operand patterns for which a kernel of `n` operands has a loop of its own.
+    """Return the operand patterns for which a kernel of `n` operands has a specialised loop.
 
     A pattern is a bit mask of the operands that are not broadcast along a row.
     """
@@ -92,7 +93,7 @@ def _patterns(n: int) -> list[int]:
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
     """Return the C source of an elementwise kernel for one instruction set (a key of `ISAS`).
 
-    It is a function that computes one element, and one that computes a row.
+    The source has one function that computes an element, and one that computes a row.
     """
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
@@ -223,9 +224,9 @@ dg_row dg_elementwise_find(const char *name, int *heavy) {
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a text file unless it has this content already; return its path.
+    """Write a text file unless it already has this content; return its path.
 
-    An unchanged file is not compiled again.
+    A file that is not written again need not be compiled again.
     """
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
@@ -259,7 +260,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """Return a hash of the C files in a folder; tests detect changed kernels by it."""
+    """Return a hash of the C files in a folder, by which tests detect changed kernels."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

@@ -1,4 +1,8 @@
-"""Examines this machine for what makes the CPU backend slow; `duograph doctor` prints it."""
+"""Examines this machine for causes that make the CPU backend slow.
+
+`CPU.examine` calls `examine`; the command `duograph doctor` prints the findings. Nothing here
+changes a setting of the machine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def examine() -> list[Finding]:
-    """Return what was found about C compiler, BLAS, instruction set, threads and huge pages."""
+    """Return findings about C compiler, BLAS, instruction set, threads and huge pages."""
     return [_compiler(), _blas(), _instructions(), _threads(), *_huge_pages()]
 
 
@@ -36,7 +40,7 @@ def _compiler() -> Finding:
 
 
 def _install(package: str) -> str:
-    """Return the command that installs a package of the system."""
+    """Return the shell command that installs a system package on this machine."""
     if sys.platform == "darwin":
         return "xcode-select --install"
     for tool, words in (

@@ -1,6 +1,6 @@
 """CPU kernels of gather and scatter (native/indexing.c), prepared for given operand types.
 
-`CPU.prepare` finds their builders in the kernel table.
+`CPU.prepare` finds their builders in the kernel table; nothing here computes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def _rows(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter (`name`) of whole slices along an axis.
+    """Register the builder of the op `name`, a gather or scatter of whole slices along an axis.
 
-    `function` is its C kernel. `add`: 1 if the kernel adds updates to the existing elements.
+    `function` is its C kernel. `add` is 1 if the kernel adds updates to the existing elements, else
+    0.
     """
 
     @kernel(name)
@@ -38,10 +39,10 @@ def _rows(name: str, function: CFunction, add: int = 0) -> None:
 
 
 def _elements(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter (`name`) of elements, as NumPy's take_along_axis.
+    """Register the builder of the op `name`, a gather or scatter as in NumPy's take_along_axis.
 
-    The indices may be shorter than x along the other axes. `function` is the C kernel. `add`: 1 if
-    it adds updates to the existing elements.
+    The indices may be shorter than the first operand along the other axes. `function` is the C
+    kernel. `add` is 1 if it adds updates to the existing elements, else 0.
     """
 
     @kernel(name)
@@ -62,9 +63,9 @@ def _elements(name: str, function: CFunction, add: int = 0) -> None:
 
 @kernel("checked_labels")
 def checked_labels(types: Types, results: Types, *, classes: int, owner: str) -> NativeCall | None:
-    """Return the prepared call that copies labels and fails on one outside 0 .. classes - 1.
+    """Return the prepared call that copies labels and fails if one is not in 0 .. classes - 1.
 
-    `owner` is the op that the error message names.
+    `owner` is the name of the op in the error message. Returns None if the labels are not integers.
     """
     (labels,) = types
     if labels.dtype.kind not in "iu":

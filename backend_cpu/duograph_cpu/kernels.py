@@ -1,4 +1,4 @@
-"""The kernel table of the CPU backend, and the helpers that kernel builders share.
+"""The kernel table of the CPU backend, and functions that all kernel builders use.
 
 `backend.CPU.prepare` looks builders up by op name. A builder takes operand types, result types and
 the op's attributes by keyword. It returns a prepared call, or None if it has no kernel for these
@@ -7,7 +7,8 @@ types::
     @kernel("gather")
     def gather(types, results, *, axis): ...
 
-A prepared call allocates its results and crosses into C once. It must not convert or copy operands.
+A prepared call allocates its results and calls one C function. It must not convert or copy
+operands.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def kernel(*names: str) -> Callable[[B], B]:
 def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
     """Raise the exception for the error code that a C kernel returned (native/common.h).
 
-    `name` is that of the op; `axis` the indexed axis, or LABELS, for a wrong index.
+    `name` is the op's name. `axis` is the axis to name in the error of a wrong index, or LABELS for
+    a wrong label.
     """
     if code == 1:
         raise memory.no_memory(name)
@@ -103,8 +105,8 @@ def call(
         name: name of the op, for messages.
         constants: the C struct that is the function's first argument.
         types, results: operand types and result types.
-        axis: the indexed axis, for the error of a wrong index; None: the kernel reads no indices. A
-            kernel without indices and result elements does not run.
+        axis: the indexed axis, for the error of a wrong index; None if the kernel reads no indices.
+            A kernel that reads no indices is not run if its results have no elements.
         overwrites, infallible: see `PreparedCall`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
@@ -126,16 +128,18 @@ def packing(
     types: Types,
     results: Types,
 ) -> Packing:
-    """Return how a kernel takes one of its two operands packed in advance (a `Packing`).
+    """Return a `Packing`: how a kernel takes one of its two operands packed in advance.
+
+    To pack an operand is to rearrange it into the order in which the kernel reads it.
 
     Args:
         name: name of the op, for error messages.
         nbytes: size of the packed operand.
-        layout: a value that is equal for packings with the same bytes; see `Packing`.
+        layout: key of the packed format, equal for packings with the same bytes; see `Packing`.
         pack: C function (constants, packed, operand) that packs the operand.
         packed: C function (constants, *results, *operands) that computes with the packed operand.
-            The C module has a second function of this name plus "_then", which runs an epilogue
-            too.
+            The C module must have another function whose name is this one's plus "_then", which
+            runs an epilogue too.
         constants: first argument of both functions.
         types: operand types of the call.
         results: result types of the call.
@@ -212,7 +216,7 @@ def _call(
 
 
 def _nothing(makers: Sequence[Maker]) -> HandleFunction:
-    """Return a function of any operands that runs no kernel and allocates its empty results."""
+    """Return a function of any operands that runs no kernel and returns new empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()

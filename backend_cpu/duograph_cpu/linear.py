@@ -1,8 +1,9 @@
 """CPU kernels of matmul and convolution, prepared for given operand types.
 
 `CPU.prepare` finds their builders in the kernel table; the kernels are in native/matmul.c, conv.c
-and conv_last.c. Matmul and forward convolution can take an operand packed in advance, and run an
-epilogue: elementwise code on the result (`region_calls`).
+and conv_last.c. Matmul and forward convolution can take an operand that was packed (rearranged into
+the order in which the kernel reads it) in advance, and can run an epilogue, which is elementwise
+code on the result (`region_calls`). Nothing here computes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def matmul(
 ) -> NativeCall:
     """Return a prepared call of the CPU kernel of batched matmul.
 
-    If all matrices of the batch are multiplied by the same matrix, it becomes a single matmul.
+    If all matrices of the batch are multiplied by the same matrix, the call is a single matmul.
     """
     x, y = types
     m, n = results[0].shape[-2:]
@@ -126,10 +127,12 @@ def _with_packed_weights(
     types: Types,
     results: Types,
 ) -> NativeCall:
-    """Return the prepared call of a convolution, which can also take its weights packed.
+    """Return the prepared call of a convolution that can also take its weights packed.
 
-    `functions` are four C functions: the convolution, the one that returns the size of its packed
-    weights (0: it takes none), the one that packs them, and the convolution with packed weights.
+    Packed weights are rearranged into the order in which the kernel reads them. `functions` are
+    four C functions: the convolution; the function that returns the size of its packed weights, or
+    0 if it cannot take packed weights; the function that packs them; and the convolution with
+    packed weights.
     """
     function, packs, pack, packed = functions
     made = call(name, function, constants, types, results)
@@ -153,7 +156,7 @@ def conv(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of channels-first convolution with 1 to 3 spatial axes."""
+    """Return a prepared call of channels-first convolution; None if unsupported."""
     x, w = types
     constants = _channels_first(x, w, results[0], Window(stride, padding, dilation, groups))
     if constants is None:
@@ -173,9 +176,9 @@ def conv_input_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of convolution's gradient for its input.
+    """Return a prepared call of a convolution's gradient with respect to its input.
 
-    Transposed convolution uses the same kernel.
+    Transposed convolution uses the same kernel. Returns None if it is unsupported.
     """
     y, w = types
     constants = _channels_first(results[0], w, y, Window(stride, padding, dilation, groups))
@@ -195,7 +198,10 @@ def conv_weight_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of convolution's gradient for its weights."""
+    """Return a prepared call of a convolution's gradient with respect to its weights.
+
+    Returns None if it is unsupported.
+    """
     x, y = types
     constants = _channels_first(x, results[0], y, Window(stride, padding, dilation, groups))
     if constants is None:

@@ -1,10 +1,10 @@
-"""Allocation of the CPU backend's buffers.
+"""Allocates the CPU backend's buffers, the memory of tensors.
 
 A buffer handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
-Up to `SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest
-allocation there is. Larger buffers come from the caching allocator of native/memory.c and return to
-it when the handle is deleted. Kernel builders call `maker` once per result, so that a kernel call
-only calls the function that `maker` returned.
+Up to `SMALL` bytes, a buffer is an uninitialised `char[n]` inside the Python object, which is the
+cheapest allocation. Larger buffers come from the caching allocator of native/memory.c and return to
+it when the handle is deleted. Kernel builders call `maker` once per result of a prepared call; each
+kernel call then only calls the allocation function that `maker` returned.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ lib.dg_memory_limits(TOTAL, TOTAL // CACHE_SHARE)
 
 
 def stats() -> dict[str, int]:
-    """Return statistics of the CPU allocator's large blocks; Python allocates small ones."""
+    """Return statistics of the CPU allocator, which allocates only buffers above `SMALL` bytes."""
     out = ffi.new("int64_t[7]")
     lib.dg_memory_stats(out)
     names = ("in_use", "cached", "peak", "limit", "cache_limit", "allocations", "hits")
@@ -65,7 +65,7 @@ def stats() -> dict[str, int]:
 def no_memory(what: str, wanted: int = 0) -> DeviceMemoryError:
     """Return the exception for a failed memory allocation of the op `what`; the caller raises it.
 
-    `wanted`: number of bytes; 0: scratch memory of a kernel.
+    `wanted` is the number of bytes, or 0 for scratch memory of a kernel.
     """
     now = stats()
     wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
@@ -83,7 +83,7 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """Return the cffi type of handles of buffers that the allocator made, of `nbytes` bytes.
+    """Return the cffi type of the handle of an allocated buffer of `nbytes` bytes.
 
     Handles that share a NumPy array's memory have another type.
     """
@@ -102,10 +102,10 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """Return the reference counts of the NumPy array behind a shared handle, and of its view.
+    """Return the reference counts of the NumPy array behind a buffer handle, and of its view.
 
-    The handle holds the view, which refers to the array. None if the array is itself a view or of a
-    subclass.
+    The handle, which `shared` has made, holds the view, which refers to the array. Returns None if
+    the array is itself a view or an instance of a subclass.
     """
     (view,) = gc.get_referents(handle)
     array = view.base
@@ -121,8 +121,8 @@ _ALONE = _references(shared(np.zeros(1)))
 def exclusive(handle: CData) -> bool:
     """Return whether nothing but a buffer handle refers to the memory behind it.
 
-    True for memory of the allocator, and for a NumPy array without other references. References to
-    the handle itself do not count.
+    This is true for memory of the allocator, and for a NumPy array without other references.
+    References to the handle itself do not count.
     """
     return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 

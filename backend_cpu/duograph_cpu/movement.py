@@ -1,7 +1,7 @@
 """CPU kernels that move data (fill, strided copy, slice, concat), prepared for operand types.
 
-`CPU.prepare` finds their builders in the kernel table. The kernels are in native/movement.c and
-never look at the values that they move.
+`CPU.prepare` finds their builders in the kernel table. The kernels are in native/movement.c; they
+move bytes and must not interpret them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def iota(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that makes a tensor of indices along one axis.
 
-    bool, 16-bit floating-point and complex tensors are computed once by NumPy and copied by each
-    call.
+    For bool, 16-bit floating-point and complex dtypes, NumPy computes the tensor once and each call
+    copies it.
     """
     if dtype.name in ("bool", "float16", "bfloat16", "complex64", "complex128"):
         counts = np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
@@ -106,7 +106,7 @@ def nd(
         shape: shape of the copied elements.
         dst, src: strides of the target and the source, in elements.
         itemsize: bytes of an element.
-        dst_offset, src_offset: positions of the first element.
+        dst_offset, src_offset: positions of the first element, in elements.
         nbytes: bytes of the whole target, for kernels that also copy or fill it.
         value: bytes of the element that fills the target, for padding.
     """
@@ -144,7 +144,7 @@ def strided_copy(
 ) -> NativeCall | None:
     """Return a prepared call that copies a strided view of a buffer to a dense tensor.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     return _copy("strided_copy", types, results, strides, offset)
 
@@ -153,7 +153,7 @@ def strided_copy(
 def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that permutes a tensor's axes.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
@@ -163,7 +163,7 @@ def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCal
 def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that broadcasts a tensor to a larger shape.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x, out = types[0].shape, results[0].shape
     strides = [0 if n == 1 else s for n, s in zip(x, dense(x))]
@@ -174,7 +174,7 @@ def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | 
 def flip(types: Types, results: Types, *, axes: Sequence[int]) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that reverses a tensor along some axes.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x = types[0].shape
     strides = list(dense(x))
@@ -195,7 +195,8 @@ def strided_slice(
 ) -> NativeCall | None:
     """Return a prepared call that copies a slice: a begin, end and stride for each axis.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`). No `begin` is negative.
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`). `begin` must not be
+    negative.
     """
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
@@ -213,7 +214,7 @@ def slice_update(
 ) -> NativeCall | None:
     """Return the prepared call that copies a tensor and replaces one slice of the copy.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x, v = types
     steps = dense(x.shape)
@@ -232,7 +233,7 @@ def pad_constant(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that pads a tensor with a constant.
 
-    None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x, out = types[0], results[0]
     steps = dense(out.shape)

@@ -1,7 +1,7 @@
-"""The prepared kernel calls of the CPU backend: C functions with their constants.
+"""Defines the prepared kernel calls of the CPU backend: C functions with their constants.
 
-The module of each family of kernels makes them; `native_program` links those of a whole program.
-Nothing here runs or links a program.
+Kernel builders such as those of `linear` create these calls; `native_program` links the calls of a
+whole program into one C call. Nothing here runs or links a program.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class Native(NamedTuple):
     """The C function behind a prepared kernel call, with its constants and calling convention.
 
     Attributes:
-        function: its name in the compiled module.
+        function: name of the C function in the compiled module.
         constants: pointer to the struct that is its first argument; owns the struct.
-        form: its further arguments. CALL: the results, then the operands, each a pointer. VARIADIC:
-            a result, and an array of the operands. LIST: one array of the operands, then the
-            results.
-        failed: function of an error code other than 0 that raises. None: the C function returns no
-            code.
+        form: which arguments follow the struct. CALL: a pointer for each result, then for each
+            operand. VARIADIC: a pointer for the result, and an array of the operands. LIST: one
+            array of the operands followed by the results.
+        failed: function of an error code other than 0 that raises the exception; None if the C
+            function returns no code.
     """
 
     function: str
@@ -72,9 +72,10 @@ class NativeCall(PreparedCall):
     """A prepared kernel call of the CPU backend.
 
     Attributes:
-        native: the C function behind it; None: the call cannot be part of a bytecode program.
-        stage: if it is a convolution that `convolution_chains.join` can append to another one, its
-            description; else None.
+        native: the C function that the call runs; None if the call cannot be part of a bytecode
+            program.
+        stage: description of the convolution, if `convolution_chains.join` can append the call to
+            another convolution; else None.
     """
 
     native: Native | None = None
@@ -87,16 +88,17 @@ def keep(pointer: CData, owner: object) -> CData:
 
 
 def _drop(owner: object, pointer: CData) -> None:
-    """Do nothing, as the destructor of a C pointer that `keep` made.
+    """Do nothing; serves as the destructor of a C pointer that `keep` made.
 
-    The pointer holds this function with its owner, and releases both when it is deleted.
+    The pointer holds a partial application of this function to the owner, and releases both when it
+    is deleted.
     """
 
 
 def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
     """Return a Python function of operand handles that allocates results and calls a C kernel.
 
-    The kernel has the LIST form: one array of operands, then the results.
+    The kernel has the LIST form: it takes one array with the operands, then the results.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     run, constants, failed = getattr(lib, native.function), native.constants, native.failed

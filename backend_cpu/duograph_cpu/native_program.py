@@ -1,8 +1,8 @@
 """Translates lowered programs to bytecode that native/program.c runs in one C call.
 
 `CPU.link` calls `link`. Every kernel of the program must be a `NativeCall`, which names the C
-function behind it; otherwise the program is not linked. An absent operand is left out of the
-bytecode: the builder of the kernel knew of it and named a C function without it.
+function behind it; otherwise the program is not linked. An absent operand is omitted from the
+bytecode, because the kernel builder has then chosen a C function without this operand.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Assembler:
     Attributes:
         code: the bytecode so far: operation codes (`Code`), each followed by its arguments.
         kernels: the kernels that the bytecode calls by their position.
-        index: id of a kernel -> its position.
+        index: id of a kernel -> its position in `kernels`.
         calls: position in the bytecode of each call, in the order of `steps_in`.
     """
 
@@ -131,8 +131,8 @@ class _Assembler:
     def loop(self, loop: Loop) -> None:
         """Append the bytecode of a while loop.
 
-        It first resets the slots of the loop variables, since a loop inside another one starts more
-        than once.
+        The bytecode first resets the slots of the loop variables, since a loop inside another loop
+        starts more than once.
         """
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)
@@ -145,7 +145,7 @@ class _Assembler:
         self.code[start + 2] = len(self.code)
 
     def choice(self, choice: Choice) -> None:
-        """Append the bytecode of a switch; each branch ends with a jump past the last one."""
+        """Append the bytecode of a switch; each branch ends with a jump past the last branch."""
         start = len(self.code)
         n = len(choice.branches)
         self.code += (Code.SWITCH, choice.index, choice.dtype.index, n, *[0] * n)
@@ -160,19 +160,19 @@ class _Assembler:
 
 
 def _dtype_index(type_: TensorType | HostType | None) -> int:
-    """Return the number by which C code knows a tensor type's dtype."""
+    """Return the number that stands for a tensor type's dtype in C code."""
     assert isinstance(type_, TensorType)
     return type_.dtype.index
 
 
 def _kind(type_: TensorType | HostType | None) -> int:
-    """Return the number by which C code knows a kind of Python number: bool, int or float."""
+    """Return the number that stands in C code for a type of Python number: bool, int or float."""
     assert isinstance(type_, HostType)
     return KINDS[type_]
 
 
 def _scalar_plan(step: HostStep) -> CData:
-    """Return the C struct that describes an instruction on Python numbers."""
+    """Return the C struct `dg_scalar_plan`, which describes an instruction on Python numbers."""
     *types, result = step.types
     if step.name == "scalar":
         function = FUNCTIONS.index(step.attributes["function"])
@@ -210,14 +210,16 @@ def _obstacle(program: Program) -> str | None:
 class _Linked:
     """A lowered program as bytecode and tables in C memory, ready to run.
 
-    The pointers that a call gets are numbered: parameters, allocated results, then constants. The
-    value of a slot is stored at its offset in the arena, or in the memory of such a pointer.
+    The arena is the memory of a call's intermediate values. The pointers that a call receives are
+    numbered: first parameters, then allocated results, then constants. The value of a slot (a
+    numbered run-time value) is stored in the arena or in the memory of one of these pointers.
 
     Attributes:
         made: slots of the results that a call allocates.
         n_given: number of parameters and allocated results.
-        offsets: per slot, its offset in the arena; or, as -1 - k, the pointer number k.
-        where: for each result its position among parameters and allocated results.
+        offsets: for each slot its byte offset in the arena, or -1 - k if it is in the memory of
+            pointer number k.
+        where: for each result of the program, its position among parameters and allocated results.
         makers: functions that allocate the results in `made`.
     """
 
@@ -269,16 +271,17 @@ class _Linked:
         return _runner(self.program, start, self.makers, self.where)
 
     def timed(self, constants: Sequence[CData]) -> HandleFunction:
-        """Return the function `LinkedProgram.timed`; `constants` are as in `call`."""
+        """Return the function for `LinkedProgram.timed`, which also reports times of kernels."""
         start = _timed_starter(self, constants)
         return _timed_runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Return the function that runs the program with its last parameters fixed.
+        """Return the function that runs the program with given handles for its last parameters.
 
-        `last` are the buffer handles of these parameters. The function takes a tuple of the others.
+        `last` are the buffer handles of these parameters. The function takes a tuple of the other
+        parameters' handles.
         """
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
@@ -296,7 +299,7 @@ class _Linked:
 
 
 def link(program: Program) -> LinkedProgram | str:
-    """Make one C call of a lowered program, or return the reason why that is impossible."""
+    """Translate a lowered program to one C call, or return the reason why that is impossible."""
     reason = _obstacle(program)
     if reason is not None:
         return reason
@@ -313,7 +316,7 @@ def link(program: Program) -> LinkedProgram | str:
 
 
 def _once(make: Callable[[], HandleFunction]) -> HandleFunction:
-    """Return a function that is made by `make` at its first call."""
+    """Return a function whose implementation `make` creates at the first call."""
     made = functools.cache(make)
     return lambda *arguments: made()(*arguments)
 
@@ -329,7 +332,7 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _native_of(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> tuple[CData, tuple[CData, ...]]:
-    """Return the C struct of a program, and what it points to; arguments as in `_starter`."""
+    """Return the C struct of a program, and the objects whose memory the struct points to."""
     parts = (
         linked.code,
         linked.functions,
@@ -343,10 +346,11 @@ def _native_of(
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """Return the function that runs a program's bytecode, given the pointers of one call.
+    """Return the function that runs a program's bytecode with the pointers of one call.
 
-    It takes the pointers to parameters and results, `n_given` in number, and raises if a kernel
-    fails. `offsets` and `constants` are those of `_Linked`, or changed by `_Linked.bind`.
+    The function takes `n_given` pointers, those to parameters and results, and raises an exception
+    if a kernel fails. `offsets` and `constants` are those of `linked`, or these lists after
+    `_Linked.bind` has changed them.
     """
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, offsets, constants, n_given)
@@ -376,7 +380,11 @@ def _starter(
 def _timed_starter(
     linked: _Linked, constants: Sequence[CData]
 ) -> Callable[[tuple[CData, ...], Callable[[Array], None]], None]:
-    """As `_starter`, with a second argument that gets the times; see `LinkedProgram.timed`."""
+    """Return the function that runs a program's bytecode and reports the times of its kernels.
+
+    The function takes the pointers to parameters and results, and a function to which it reports
+    the times as `LinkedProgram.timed` describes.
+    """
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
     n = len(program.sizes)
@@ -421,8 +429,10 @@ def _runner(
 ) -> Callable[..., CData | tuple[CData, ...]]:
     """Return the function that allocates a program's results, runs it and returns the results.
 
-    The function takes a tuple of parameter handles and, optionally, which of them are donated. A
-    result that takes a donated parameter's buffer is not allocated. `start` runs the bytecode.
+    The function takes a tuple of parameter handles and, optionally, which of them are donated
+    (given up by the caller). A result that takes a donated parameter's buffer is not allocated.
+    `start` runs the bytecode; `makers` allocate results; `where` has each result's position among
+    parameters and allocated results.
     """
     single = program.single
     (first, *_) = where or [0]
@@ -443,7 +453,12 @@ def _timed_runner(
     makers: Sequence[Maker],
     where: Sequence[int],
 ) -> HandleFunction:
-    """As `_runner`; the third argument of the function gets the times of the kernels."""
+    """Return the function that runs a program and also reports the times of its kernels.
+
+    It takes the parameters' handles, which of them are donated, and the function that receives the
+    times (`LinkedProgram.timed`). `start` runs the bytecode; `makers` allocate results; `where` has
+    each result's position among parameters and allocated results.
+    """
     single = program.single
     results_of = _allocator(program, makers, where)
 
@@ -460,7 +475,7 @@ def _timed_runner(
 def _allocator(
     program: Program, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[[Sequence[CData], Sequence[bool]], list[CData]]:
-    """Return the function that allocates results, or takes donated buffers for them."""
+    """Return the function that allocates a program's results, or uses donated buffers for them."""
     n_params = len(program.params)
     donors = [
         (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))

@@ -1,6 +1,6 @@
 """CPU kernels of softmax, layer_norm, batch_norm and their gradients (native/normalise.c).
 
-`CPU.prepare` finds their builders in the kernel table.
+`CPU.prepare` finds their builders in the kernel table; nothing here computes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _softmax(name: str, function: CFunction) -> None:
-    """Register the CPU kernel of softmax, log_softmax or the gradient of one of them (`name`)."""
+    """Register the CPU kernel of the op `name`: softmax, log_softmax or one of their gradients."""
 
     @kernel(name)
     def along_axis(types: Types, results: Types, *, axis: int) -> NativeCall | None:
@@ -53,9 +53,9 @@ def _normalise(
 
     Args:
         name: name of the op, for messages.
-        function: its C kernel.
+        function: C kernel of the op.
         stat: type of the mean.
-        shape: (outer, n, inner): what is normalised is the axis of size n.
+        shape: (outer, n, inner), the sizes before, of and after the axis that is normalised.
         eps: number added to the variance.
     """
     outer, n, inner = shape
@@ -83,7 +83,7 @@ def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
 def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of layer_norm over the axes from `axis` on.
 
-    Its other results, mean and reciprocal standard deviation, are for the gradient.
+    The op's other results, the mean and the reciprocal standard deviation, are for the gradient.
     """
     function, shape = lib.dg_layer_norm, _rows(types[0], axis)
     return _normalise("layer_norm", function, types, results, results[1], shape, eps)
@@ -91,7 +91,7 @@ def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> N
 
 @kernel("layer_norm_grad")
 def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of layer_norm's gradients for x, gamma and beta."""
+    """Return a prepared call of layer_norm's gradients with respect to x, gamma and beta."""
     function, shape = lib.dg_layer_norm_grad, _rows(types[0], axis)
     return _normalise("layer_norm_grad", function, types, results, types[2], shape)
 
@@ -100,7 +100,7 @@ def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | 
 def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of training batch_norm with channel axis 1.
 
-    Its other results are the mean and the biased variance of the batch.
+    The op's other results are the mean and the biased variance of the batch.
     """
     function, shape = lib.dg_batch_norm, split(types[0].shape, 1)
     return _normalise("batch_norm", function, types, results, results[1], shape, eps)
@@ -108,6 +108,6 @@ def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall 
 
 @kernel("batch_norm_grad")
 def batch_norm_grad(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Return a prepared call of batch_norm's gradients for x, gamma and beta."""
+    """Return a prepared call of batch_norm's gradients with respect to x, gamma and beta."""
     function, shape = lib.dg_batch_norm_grad, split(types[0].shape, 1)
     return _normalise("batch_norm_grad", function, types, results, types[2], shape, eps)

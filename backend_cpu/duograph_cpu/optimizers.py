@@ -1,7 +1,8 @@
 """CPU kernels of parameter updates by optimisers, such as Adam.
 
-`CPU.prepare` finds their builders in the kernel table. As composites, these ops would read and
-write each parameter many times; the kernels of native/optimizer.c do it in one loop, for float32.
+`CPU.prepare` finds their builders in the kernel table. If they were decomposed into simpler ops,
+they would read and write each parameter many times; the kernels of native/optimizer.c update a
+float32 parameter in one loop. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:
-    """Register and return the builder of an optimiser's float32 parameter update (`name`).
+    """Register and return the builder of the op `name`, an optimiser's float32 parameter update.
 
-    The last `scalars` operands have one element each; all others have one shape.
+    The last `scalars` operands have one element each; all other operands must have the same shape.
     """
 
     @kernel(name)

@@ -1,7 +1,7 @@
-"""CPU kernels of pooling, and of the generation of random bits.
+"""CPU kernels of pooling and of random number generation, prepared for given operand types.
 
 `CPU.prepare` finds their builders in the kernel table. The kernels are in native/pooling.c,
-pooling_last.c and random.c.
+pooling_last.c and random.c; nothing here computes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _pool(
 ) -> NativeCall | None:
     """Return a prepared call of a channels-first CPU pooling kernel or its gradient.
 
-    x and y are the types of input and output of the forward direction. Returns None for other than
-    floating-point dtypes and 1 to 3 spatial axes.
+    x and y are the types of the forward op's input and output. Returns None unless the dtype is
+    floating and there are 1 to 3 spatial axes.
     """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -201,7 +201,7 @@ def avg_pool_channels_last(
 
 @kernel("random_bits")
 def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
-    """Return the prepared call that generates random uint32 words with Philox.
+    """Return the prepared call that generates random uint32 words with the generator Philox.
 
     The operand is the generator's state: a key and an offset.
     """

@@ -1,7 +1,7 @@
 """CPU kernels of reductions, argmax, argmin, cumulative ops, sort and topk.
 
 `CPU.prepare` finds their builders in the kernel table. The kernels are in native/reduce.c, scan.c
-and sort.c.
+and sort.c; nothing here computes.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def cumsum(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of cumulative sums along an axis; never None.
 
-    `exclusive`: a sum leaves its own element out. `reverse`: sums start at the axis's end.
+    With `exclusive`, each sum omits its own element; with `reverse`, sums start at the end of the
+    axis.
     """
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
@@ -135,7 +136,8 @@ def cumprod(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of cumulative products along an axis; never None.
 
-    `exclusive`: a product leaves its own element out. `reverse`: products start at the axis's end.
+    With `exclusive`, each product omits its own element; with `reverse`, products start at the end
+    of the axis.
     """
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
@@ -144,7 +146,7 @@ def cumprod(
 def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
     """Return a prepared call of cumulative maxima and the last index of each maximum.
 
-    None if the elements are complex, or the indices neither int32 nor int64.
+    Returns None if the elements are complex, or the indices neither int32 nor int64.
     """
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
@@ -153,7 +155,7 @@ def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
 def cummin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
     """Return a prepared call of cumulative minima and the last index of each minimum.
 
-    None if the elements are complex, or the indices neither int32 nor int64.
+    Returns None if the elements are complex, or the indices neither int32 nor int64.
     """
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 

@@ -1,7 +1,7 @@
 """Prepared calls of the C functions that are generated at run time for fused regions.
 
 A fused region is a group of ops that one kernel computes. `fused_regions` makes one prepared call
-for every region. A call allocates its results, then crosses into C once. Nothing here depends on
+for every region. A call allocates its results, then calls C once. The module must not depend on
 what the generated function computes.
 """
 
@@ -55,16 +55,18 @@ def make_call(
     """Return the prepared call that allocates its results and runs one generated C function.
 
     Args:
-        function: an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then results.
-        n: iterations of its outer loop, which the thread pool splits.
-        grain: iterations that are worth a thread. A result may depend on it, never on the number of
-            threads.
+        function: C function `int f(void **args, int64_t begin, int64_t end)`, where `args` are the
+            operands followed by the results.
+        n: number of iterations of the function's outer loop, which the thread pool divides.
+        grain: number of iterations that makes another thread worthwhile. Results may depend on it,
+            but never on the number of threads.
         operand_count: number of operand handles.
         results: types of the results.
         name: name of the function, for messages.
-        failed: function of an error code and the operands; the call returns what it returns. None:
-            the call raises.
-        overwrites: pairs (operand, result) that may share memory.
+        failed: function of an error code and the operands, whose result the call returns if the C
+            function fails; None if the call is to raise an exception.
+        overwrites: pairs (position of an operand, position of a result) that may have the same
+            memory.
         infallible: whether the function always returns 0.
     """
     region = keep(ffi.new("dg_region *", (function, n, grain)), function)
@@ -79,8 +81,8 @@ class IndexOperand(NamedTuple):
     """An operand of a fused region that holds indices; a call checks them before it runs.
 
     Attributes:
-        operand: its position among the operands.
-        type: its type.
+        operand: position among the region's operands.
+        type: type of the operand.
         op, axis: name of the op and the indexed axis, for messages.
         size: size of the indexed axis.
     """
@@ -104,14 +106,15 @@ def make_staged_call(
     """Return the prepared call that checks indices, then runs one or two generated C functions.
 
     Args:
-        library: the library with the generated C functions. The second one, if there is one, runs
-            when the first has finished, and reads the memory that the first wrote.
-        function: the printed region.
+        library: the library with the generated C functions. The second function, if there is one,
+            runs when the first has finished, and reads the memory that the first has written.
+        function: the generated C functions and the ranges for which to call them.
         indices: the operands that hold indices.
         operand_count: number of operand handles.
         results: types of the results.
         name: name of the first function.
-        overwrites: pairs (operand, result) that may share memory.
+        overwrites: pairs (position of an operand, position of a result) that may have the same
+            memory.
     """
     second = function.second
     wanted = [(x.operand, x.type.dtype.index, x.type.size, x.size) for x in indices]
@@ -138,18 +141,21 @@ def make_staged_call(
 class Tail(NamedTuple):
     """A generated elementwise C function that runs on the result of a matmul or convolution.
 
-    "The call" is the prepared call of the kernel together with this function.
+    Below, "the kernel" is that of the matmul or convolution, and "the call" is the prepared call of
+    the kernel together with this function.
 
     Attributes:
-        function: the generated function, whose operands are that result and those at `reads`.
-        printed: its printed source and the size of its range.
-        operands: positions of the kernel's own operands among those of the call.
+        function: the generated function, whose operands are the kernel's result and those operands
+            of the call whose positions are in `reads`.
+        printed: source of the function and size of its range.
+        operands: positions of the kernel's operands among the operands of the call.
         value: the type of the kernel's result.
-        reads: positions of the function's other operands among those of the call.
+        reads: positions of the function's other operands among the operands of the call.
         operand_count: number of operand handles of the call.
         results: types of the call's results, which the function writes.
         name: name of the function, for messages.
-        affine: the function as an affine map, if it is one.
+        affine: the function as an `Affine` (scale, add, clip), or None if it does not have this
+            form.
     """
 
     function: CData
@@ -220,9 +226,10 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
 
 
 def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing | None:
-    """Return the packing of a kernel with an epilogue, given that of the kernel alone.
+    """Return the `Packing` of a kernel with an epilogue, given that of the kernel alone.
 
-    `offer` returns the latter, or None; then the result is None too.
+    A `Packing` says how the kernel takes an operand that was rearranged in advance. `offer` returns
+    that of the kernel alone, or None; in the latter case, the result is None too.
     """
     packing = offer()
     if packing is None:
@@ -237,12 +244,13 @@ def _region_call(
     """Return the Python function that allocates results and runs one generated C function.
 
     Args:
-        region: the C struct `dg_region`: the C function, iterations of its outer loop, and grain.
+        region: the C struct `dg_region`, with the C function, the number of iterations of its outer
+            loop, and the grain (iterations that make another thread worthwhile).
         operand_count: number of operand handles.
         results: types of the results.
         name: name of the C function, for messages.
-        failed: function of an error code and the operands. It runs if the C function fails; the
-            call returns what it returns.
+        failed: function of an error code and the operands. If the C function fails, the call
+            returns the result of `failed`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
@@ -264,15 +272,15 @@ def _region_call(
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
     """Return the Python function that runs a generated C function of few operands and one result.
 
-    This is the most frequent call, so the function has no step that it does not need.
+    This is the most frequent kind of call, so the function must be as fast as possible.
 
     Args:
         region: the C struct that describes the C function; see `_region_call`.
         count: number of operands, at most `MOST`.
         make: function that allocates the result.
         nbytes: size of the result.
-        failed: function of an error code and the operands. It runs if the C function fails; the
-            call returns what it returns.
+        failed: function of an error code and the operands. If the C function fails, the call
+            returns the result of `failed`.
     """
     function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
@@ -302,10 +310,11 @@ def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) ->
 
 
 def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
-    """Return the Python function that runs a generated C function with many operands, one result.
+    """Return the Python function that runs a generated C function of many operands and one result.
 
-    cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
-    that is kept. The arguments are as for `_few`.
+    In each call cffi converts the tuple of operands to a new C array, which is safe for threads and
+    faster than filling an existing array. `make` allocates the result. If the C function fails, the
+    call returns `failed(error code, operands)`.
     """
     run = lib.dg_region_run
 

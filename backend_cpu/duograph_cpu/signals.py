@@ -1,9 +1,9 @@
 """Lets a long kernel stop when a signal handler raises an exception, as Ctrl-C does.
 
 C code runs without Python's lock, so signal handlers would wait until a kernel returns. The kernels
-that can stop (`DG_STOPPABLE` in native/pool.h) call `dg_handle_signals` now and then from the main
-thread, and return an error code if a handler raised. `kernels.fail` then raises that exception
-again. Nothing here depends on which signal arrived.
+that can stop (`DG_STOPPABLE` in native/pool.h) call `dg_handle_signals` from time to time in the
+main thread, and return an error code if a handler raised. `kernels.fail` then raises that exception
+again. The module must not depend on which signal arrived.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def dg_handle_signals() -> int:
 
 
 def raise_stopped() -> NoReturn:
-    """Raise the exception that made the kernel stop."""
+    """Raise again the exception of the signal handler that made a kernel stop."""
     raise _raised.pop()

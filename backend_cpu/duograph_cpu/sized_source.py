@@ -1,13 +1,14 @@
-"""Finds C sources that differ in numbers only, and writes one source that serves all of them.
+"""Finds C sources that differ only in numbers, and writes one source that serves all of them.
 
-A program for many sizes (`Graph.varying`) is printed for each assignment of sizes. The printed
-kernels of one region mostly differ in a few literals, or in none. `generalised` compares a source
-with those that it saw before: literals that have differed become variables, which the functions
-read from two tables, `dg_sizes` and `dg_reals`. `build_sized` compiles that source once, and
-loads it for each assignment with the tables filled. A literal that never differed stays one, for
-the compiler.
+From a program for many sizes (`Graph.varying`), C source is generated for each assignment of sizes.
+The sources of a region for different sizes differ in few literals, or in none. `generalised`
+compares a source with those that it has seen before: literals that have differed become variables,
+which the functions read from two tables, `dg_sizes` and `dg_reals`. `build_sized` compiles that
+source once, and loads the library for each assignment, with the tables filled. A literal that never
+differed remains a literal, so that the compiler can use its value.
 
-Variables have the type of their literal, so that the functions compute the same.
+A variable must have the type of its literal, so that the functions compute the same results.
+`fused_regions` calls this module.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ _MOST_FORMS = 4096
 
 
 class Sized(NamedTuple):
-    """A C source that reads numbers from tables, and the numbers.
+    """A C source that reads some numbers from tables, and the content of the tables.
 
     Attributes:
-        text: the source.
-        ints, reals: contents of `dg_sizes` and `dg_reals`.
+        text: the C source.
+        ints, reals: contents of the tables `dg_sizes` and `dg_reals`.
     """
 
     text: str
@@ -53,10 +54,10 @@ class Sized(NamedTuple):
 
 
 class _Form:
-    """The sources that are equal up to their literals.
+    """A set of sources that are equal except for their literals.
 
     Attributes:
-        first: the literals of the first one.
+        first: the literals of the first source that was seen.
         varying: positions of the literals that have differed.
         refused: whether the source with variables cannot be compiled.
     """
@@ -73,9 +74,10 @@ _form_of: dict[str, _Form] = {}  # of a generalised source
 
 
 def generalised(text: str) -> Sized | None:
-    """Return the source that serves this one and equal ones with other numbers.
+    """Return a source that serves this source and all that differ from it only in numbers.
 
-    Returns None if no such source was seen, so that this one may be compiled as it is.
+    Returns None if no source was seen before that differs only in numbers, or if the compiler
+    rejects such a source; `text` is then to be compiled unchanged.
     """
     pieces, literals = _split(text)
     skeleton = "\0".join(pieces)
@@ -98,7 +100,10 @@ def generalised(text: str) -> Sized | None:
 
 
 def refuse(source: Sized) -> None:
-    """Generalise sources of this form no longer, because the compiler rejects the result."""
+    """Stop generalising sources that differ from this one only in numbers.
+
+    It is called if the generalised source does not compile.
+    """
     with _lock:
         form = _form_of.get(source.text)
         if form is not None:
@@ -121,7 +126,9 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 def _written(pieces: list[str], literals: list[str], varying: set[int]) -> Sized | None:
     """Return the source with variables for some literals.
 
-    None if a literal is outside of all functions, or an int that is too large.
+    `pieces` is the text between the literals; `varying` are the positions of the literals that
+    become variables. Returns None if such a literal is outside of all functions, or is an int that
+    is too large.
     """
     ints: list[int] = []
     reals: list[float] = []
@@ -156,7 +163,7 @@ _DEFINITION = '#define DG_TABLE __attribute__((visibility("default")))\n'
 
 
 def _locals(body: str) -> str:
-    """Return the declarations of the variables that a function uses."""
+    """Return the declarations of the table variables that a function's body uses."""
     used = sorted(set(re.findall(r"\bdg_(size|single|double)(\d+)\b", body)))
     lines = {
         "size": "    const int dg_size{0} = dg_sizes[{0}];\n",
@@ -171,13 +178,13 @@ _images: weakref.WeakKeyDictionary[Library, bytes] = weakref.WeakKeyDictionary()
 
 
 def build_sized(source: Source, sized: Sized) -> Library | BuildFailure:
-    """Return a library of its own, whose tables have the numbers of `sized`.
+    """Return a separate library whose tables have the numbers of `sized`.
 
     The source is compiled once. A copy of the library is loaded for each call, in about 0.3 ms.
 
     Args:
-        source: how the source is built; its text is replaced.
-        sized: the source and the numbers.
+        source: the original source, of which everything but the text is used.
+        sized: the generalised source and the numbers.
     """
     library = build(source._replace(text=sized.text))
     if isinstance(library, BuildFailure):

@@ -1,7 +1,8 @@
 """Casts to and from the dtypes that only store values, such as float8_e4m3fn, on the CPU.
 
-`CPU.prepare` asks here before the C kernels, which do not have these dtypes. The loops are those of
-the package ml_dtypes, called through NumPy, so a program with such a cast is not linked.
+`CPU.prepare` calls `storage_cast` for these dtypes, which the C kernels do not support. NumPy and
+the package ml_dtypes compute the cast in Python, so a program with such a cast cannot become a
+single C call.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ __all__ = ["storage_cast"]
 def storage_cast(source: TensorType, result: TensorType) -> NativeCall:
     """Return the call that casts a tensor of type `source` to the dtype of `result`.
 
-    Values outside the range of the new dtype become what ml_dtypes makes of them: NaN in
-    float8_e4m3fn, infinities in float8_e5m2.
+    Values outside the range of the new dtype are converted as ml_dtypes does: to NaN in
+    float8_e4m3fn, to infinities in float8_e5m2.
     """
     make = memory.maker(result.nbytes, "cast")
     size, old, new = source.size, source.dtype.np, result.dtype.np

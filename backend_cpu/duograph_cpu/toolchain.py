@@ -1,11 +1,11 @@
-"""Compile C source with the host's C compiler and load it; a disk cache keeps libraries.
+"""Compiles C source with the host's C compiler and loads it; a disk cache keeps the libraries.
 
     CC                     the compiler (default: the first of cc, gcc, clang)
-    DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
+    DUOGRAPH_CC_TIMEOUT    seconds that one run of the compiler may take (default 60)
 
-`fused_regions` calls `build_all`. No failure of a compiler raises an exception: one that is
-missing, fails, crashes or hangs leads to a `BuildFailure` with a reason for the user. Functions
-must have default visibility, and sources must include nothing.
+`fused_regions` calls `build_all`. No failure of a compiler raises an exception: a compiler that is
+missing, fails, crashes or hangs leads to a `BuildFailure` with a reason for the user. Functions in
+a source must have default visibility, and a source must not include headers.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class BuildFailure(NamedTuple):
 
 
 class Library:
-    """A loaded shared library of compiled functions, unloaded after its last reference is gone.
+    """A loaded shared library of compiled functions, unloaded when nothing refers to it.
 
-    Each function that `function` returns holds such a reference. A C struct that stores a
+    Each function pointer that `function` returns keeps the library loaded. A C struct that stores a
     function's address must keep that Python object alive (`native_call.keep`), since a stored
     address is only a number.
     """
@@ -131,12 +131,13 @@ class Compiler:
     """A C compiler of this machine: command, accepted flags and known problems.
 
     Attributes:
-        command: the absolute path of the program, then the arguments in CC.
-        identity: hash of the command, the program's size and time, and our flags.
-        flags: the flags that it accepts; all of them until a build fails.
-        known: whether `flags` were tried.
-        problem: why it cannot be used, or None.
-        hung: number of sources on which it exceeded the time limit.
+        command: the absolute path of the compiler, then the arguments in the variable CC.
+        identity: hash of the command, the compiler's file size and modification time, and our
+            flags.
+        flags: the flags that the compiler accepts; all flags until a build fails.
+        known: whether trial builds have determined `flags`.
+        problem: reason why the compiler cannot be used, or None.
+        hung: number of sources for which the compiler exceeded the time limit.
     """
 
     def __init__(self, command: Sequence[str], identity: str) -> None:
@@ -156,11 +157,11 @@ def _problem() -> str:
 
 
 class _Failed(Exception):
-    """The exception for a failed run of the C compiler; its message is the reason."""
+    """Raised if a run of the C compiler failed; the message is the reason."""
 
 
 class _Hung(_Failed):
-    """The exception for a run of the C compiler that was stopped at the time limit."""
+    """Raised if a run of the C compiler was stopped at the time limit."""
 
 
 def _timeout() -> float:
@@ -174,11 +175,11 @@ def _timeout() -> float:
 def _run(command: Sequence[str], source: str = "") -> str:
     """Run the C compiler with source on standard input; return the text that it printed.
 
-    A pipe is as fast as a file and leaves no file behind.
+    Standard input is as fast as a source file and leaves no file behind.
 
     Raises:
-        _Hung: it did not finish within the time limit.
-        _Failed: it cannot be started, crashed, or returned an error status.
+        _Hung: the compiler did not finish within the time limit.
+        _Failed: the compiler cannot be started, crashed, or returned an error status.
     """
     import signal
     import subprocess
@@ -253,8 +254,8 @@ def compiler() -> Compiler | BuildFailure:
 def _find(chosen: str | None) -> Compiler | BuildFailure:
     """Return the C compiler that `chosen` names, or a `BuildFailure` if there is none.
 
-    `chosen` is the value of the variable CC; if it is not set, the first of NAMES on the path is
-    taken. The compiler's flags are those that an earlier process stored on disk, if any.
+    `chosen` is the value of the variable CC; if that is not set, the first compiler of NAMES on the
+    path is used. The compiler's flags are those that an earlier process stored on disk, if any.
     """
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
@@ -289,7 +290,7 @@ def _find(chosen: str | None) -> Compiler | BuildFailure:
 
 
 def isa_flags(level: int) -> tuple[str, ...]:
-    """Return the C compiler flags of an instruction set level (baseline, AVX2, AVX-512)."""
+    """Return the C compiler flags of instruction set 0 (baseline), 1 (AVX2) or 2 (AVX-512)."""
     flags = tuple(f"-m{name}" for name in ISAS[level])
     return (*flags, "-DDG_HAS_FMA=1") if flags else ()
 
@@ -305,7 +306,7 @@ def _learn(found: Compiler) -> None:
     """Find out by trial builds which flags a C compiler accepts, and store them.
 
     Raises:
-        _Failed: it rejects a flag on which results depend.
+        _Failed: the compiler rejects a required flag, on which results depend.
     """
     with _lock:
         if found.known:
@@ -395,8 +396,8 @@ class Source(NamedTuple):
 
     Attributes:
         text: the functions.
-        prelude: function of `text` that returns the definitions which the functions need.
-        version: changes when `prelude` would return something else for the same text.
+        prelude: function of `text` that returns the definitions (prelude) which the functions need.
+        version: text that differs whenever `prelude` would return another result for the same text.
     """
 
     text: str
@@ -408,7 +409,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """Return the loaded library of a C source, from the disk cache or compiled, or the failure."""
+    """Return the loaded library of a C source, compiled unless it is cached, or the failure."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -435,7 +436,8 @@ COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
     """Return the disk cache key of the library that a compiler makes from a C source.
 
-    Comments do not count: they name lines of the user's program, which move with edits above them.
+    Comments are ignored: they name lines of the user's program, whose numbers change if the user
+    edits the program.
     """
     command = _command(found, flags, "")
     text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
@@ -473,7 +475,7 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
 
 
 def _load(key: str) -> Library | None:
-    """Load the library of a key from the disk cache and return it; None if the cache lacks it.
+    """Load the library of a cache key from the disk cache; return None if the cache lacks it.
 
     A file that cannot be loaded is deleted.
     """
@@ -542,7 +544,9 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Check that a file the C compiler `found` wrote is a whole library; loading another may crash.
+    """Check that a file written by the C compiler is a complete library.
+
+    Loading an incomplete one may crash the process.
 
     Raises:
         _Failed: the file is missing, empty, or shorter than its header says.
@@ -559,9 +563,11 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
 
 
 def _is_whole(header: bytes, size: int) -> bool:
-    """Return whether a library's file has the size that its header, the first 64 bytes, promises.
+    """Return whether a library's file has the size that its header (its first 64 bytes) states.
 
-    Loading a shorter file ends the process with a bus error. Only checked for ELF files on Linux.
+    Loading a shorter file ends the process with a bus error. Only 64-bit little-endian ELF files on
+    Linux are checked. On Linux, a file that is not ELF counts as incomplete; all other files count
+    as complete.
     """
     if sys.platform != "linux":
         return True

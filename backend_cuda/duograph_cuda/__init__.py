@@ -14,8 +14,8 @@ from duograph.backend.protocol import Backend, BackendSpec
 def duograph_backend() -> list[BackendSpec]:
     """Return the registration records of the device targets `GPU` and `CUDA-emulated`.
 
-    `GPU` has a lower priority than the CPU, so it is used only by name. `CUDA-emulated` runs the
-    CUDA kernels on the CPU, for tests.
+    `GPU` has a lower priority than the CPU backend; where that backend is installed, `GPU` is used
+    only by name. `CUDA-emulated` runs the CUDA kernels on the CPU, for tests.
     """
     return [
         BackendSpec("GPU", _make, priority=20, aliases=("CUDA",)),

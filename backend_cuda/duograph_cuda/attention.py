@@ -1,7 +1,8 @@
 """CUDA kernels of attention and its gradient (cuda/attention.cuh), as launch plans.
 
 `Cuda.plan` finds the builders in the backend's kernel table. A block of threads processes some
-queries or keys of one head, with tensor cores for float16 and bfloat16.
+queries or keys of one head; for float16 and bfloat16 it uses tensor cores. Nothing here runs a
+kernel.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Part(NamedTuple):
     Attributes:
         shape: lengths of the axes batch, heads, positions and features.
         steps: strides along these axes, in elements.
-        first: offset of its first element in the buffer, in elements.
+        first: offset of the part's first element in the buffer, in elements.
     """
 
     shape: tuple[int, ...]
@@ -62,10 +63,10 @@ def separate(type_: TensorType, layout: str) -> Part:
 
 
 def packed(type_: TensorType, layout: str, heads: int, own: int) -> tuple[Part, Part, Part]:
-    """Return the views of query, key and value, which are adjacent along a tensor's last axis.
+    """Return the views of query, key and value in a tensor that holds them along its last axis.
 
-    The tensor's other axes are batch and positions in the order of `layout`. There are `heads`
-    heads of the query, and `own` of the key and of the value.
+    The tensor's other axes are batch and positions, in the order of `layout`. `heads` is the number
+    of query heads, `own` the number of key and value heads.
     """
     one, two, features = type_.shape
     width = features // (heads + 2 * own)

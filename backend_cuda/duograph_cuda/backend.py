@@ -2,7 +2,8 @@
 
 Most kernels are those of `duograph.backend.grid`; `rows`, `channels`, `sorting`, `lines` and
 `attention` replace some of them. `cublaslt` computes matmuls, and `cudnn` convolutions and
-attention, if these libraries are installed. The core calls the methods of `Cuda`.
+attention, if these libraries are installed. The core calls the methods of `Cuda`. Results must not
+depend on whether a library is installed, except for rounding.
 """
 
 from __future__ import annotations
@@ -108,11 +109,11 @@ class Cuda(GridBackend):
         return self._driver
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs with which graph passes decide what pays on a GPU."""
+        """Return the costs and limits by which graph passes decide whether a rewrite pays."""
         return COSTS
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:
-        """Return a new CUDA compiler (NVRTC) for devices of a compute capability."""
+        """Return a new CUDA compiler (NVRTC) for a compute capability, such as (9, 0)."""
         return Nvrtc(capability)
 
     def devices(self) -> list[DeviceInfo]:
@@ -187,9 +188,10 @@ class Cuda(GridBackend):
         results: tuple[TensorType, ...],
         attributes: Attributes,
     ) -> bool:
-        """Return whether our own plan of a convolution computes its matmul by cuBLASLt.
+        """Return whether our own (not cuDNN's) plan of a convolution computes a matmul by cuBLASLt.
 
-        False also for a plan that takes more memory than cuDNN may.
+        The result is also False if our plan takes more scratch memory than cuDNN is allowed to
+        take.
         """
         plan = self.plan(device, op, types, results, attributes)
         if not isinstance(plan, Plan) or sum(plan.scratch) > cudnn.WORKSPACE:
@@ -197,7 +199,11 @@ class Cuda(GridBackend):
         return any(isinstance(launch, cublaslt.Called) for launch in plan.launches)
 
     def use_cublaslt(self, graph: Graph) -> Graph:
-        """Graph pass: prepare matmuls for cuBLASLt, if it is there: epilogues, aligned rows."""
+        """Return a graph whose matmuls suit cuBLASLt: they have epilogues and aligned rows.
+
+        An epilogue is elementwise code on the result. The method is a graph pass; it returns the
+        graph unchanged if the library is not available.
+        """
         device = next(iter(self._open.values()), None) or self.device(0)
         library = device.library()
         if isinstance(library, str):

@@ -1,26 +1,28 @@
-"""Runs a whole compiled program as CUDA graphs, for jit level O2.
+"""Runs a whole compiled program as a CUDA graph, at jit level O2.
 
-`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and records their
-requests for memory. The second call runs the same steps while the stream captures, with all
-intermediate values in one arena, and makes the capture a graph; later calls launch it. A program
-that is called once therefore costs no more than its steps.
+`Cuda.link` returns a `Captured` object. Its first call runs the program's steps (kernel calls) one
+by one and records their requests for memory. The second call captures the same steps as a CUDA
+graph, with all intermediate values in one arena (a block of memory); later calls launch that graph.
+A program that is called only once therefore takes no longer than its steps one by one.
 
 A graph has fixed addresses for three kinds of values:
 
-- *Operands* are read at the addresses of the caller's buffers, as those of a network's weights, and
-  are not copied. If a later call passes one at another address, the program allocates a buffer for
-  it, into which each call copies it, and the graphs are captured anew.
-- *Updated parameters* (states) live in a buffer of the program: the graph overwrites the old value,
+- *Operands*, such as a network's weights, are read at the addresses of the caller's buffers and are
+  not copied. If a later call passes an operand at another address, the program allocates a buffer
+  for it, to which each call copies the operand, and the graphs are captured again.
+- *Updated parameters* (states) are in a buffer of the program: the graph overwrites the old value,
   and the caller gets a handle to that memory, which it passes to the next call. The buffer is the
-  one that the caller gave up at the second call. If something else holds the handle at a call, or
-  the caller passes another one, the value is first copied to memory of its own. A step may write
-  the new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
-- *Other results* have buffers for each graph, and the caller gets handles to them. If these handles
-  are still in use at the next call, a second graph with other buffers is launched, alternating with
-  the first. If they are in use even longer, their values are first copied to memory of their own.
+  one that the caller gave up at the second call. If something else still holds the handle at a
+  call, or the caller passes another handle, the value that is held is first copied to separate
+  memory. A step may write the new value in place if no later step reads the old value; otherwise
+  the graph ends with a copy.
+- *Other results* have separate buffers in each graph, and the caller gets handles to them. If these
+  handles are still in use at the next call, a second graph with other buffers is launched,
+  alternating with the first. If they are in use even longer, their values are first copied to
+  separate memory.
 
-A call overwrites nothing before it has all the memory that it needs. So a call that fails for lack
-of memory has changed nothing.
+A call must not overwrite anything before it has all the memory that it needs, so that a call which
+fails for lack of memory has changed nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ MOST_GRAPHS = 2
 
 
 def off() -> str | None:
-    """Return why the user switched CUDA graph capture off, or None if it is on."""
+    """Return the setting by which the user has switched CUDA graphs off, or None if they are on."""
     if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
         return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
     return None
@@ -64,12 +66,12 @@ def refusal(program: Program) -> str | None:
 
 
 class Graph:
-    """An executable CUDA graph, and the buffers of those of its results that update no parameter.
+    """An executable CUDA graph, and the buffers of its results that do not update a parameter.
 
     Attributes:
-        handle: the executable graph, destroyed with this object.
-        results: output -> its buffer.
-        given: weak references to the handles of these buffers that the last launch returned.
+        handle: address of the executable graph, which is destroyed with this object.
+        results: position of an output -> its buffer.
+        given: weak references to the handles of these buffers that the last launch has returned.
     """
 
     def __init__(self, device: CudaDevice, handle: SupportsInt, results: dict[int, Memory]) -> None:
@@ -88,7 +90,7 @@ class Graph:
 
 
 class Captured:
-    """Callable that runs a compiled program as a CUDA graph, captured at its second call.
+    """Callable that runs a compiled program as a CUDA graph, which it captures at its second call.
 
     A *state* is a parameter that the program updates.
 
@@ -98,19 +100,20 @@ class Captured:
         name: name of the program, for messages.
 
     Attributes:
-        trace: the memory requests of the first call; None before it.
-        refused: whether every call runs the steps one by one.
-        operands: parameter -> its address in the graphs; for those in `buffers`, that of the
-            buffer.
-        buffers: parameter -> the program's own buffer for it: of states, and of operands that
-            callers pass at changing addresses.
-        donations: output -> the parameter that it updates.
-        given: parameter -> the handle to its state that the last call returned.
+        trace: the memory requests of the first call; None before the first call.
+        refused: whether every call runs the steps one by one, because capturing is impossible.
+        operands: position of a parameter -> the address at which the graphs read it; for a
+            parameter in `buffers`, the address of that buffer.
+        buffers: position of a parameter -> the program's own buffer for it, for states and for
+            operands that callers pass at changing addresses.
+        donations: position of an output -> position of the parameter that it updates.
+        given: position of a state -> weak reference to the handle that the last call returned for
+            it.
         graphs: the graphs, the least recently launched one first.
-        requests: output -> the number of its request in `trace`.
-        most: how many graphs there may be.
-        watches: whether a kernel of the program may report a wrong index.
-        in_place: outputs that a step writes over the parameter's old value.
+        requests: position of an output -> number of its memory request in `trace`.
+        most: maximum number of graphs.
+        watches: whether a kernel of the program may report an index out of range.
+        in_place: positions of outputs that a step writes over the parameter's old value.
     """
 
     def __init__(self, program: Program, device: CudaDevice, name: str) -> None:
@@ -154,7 +157,7 @@ class Captured:
         """Run the program on the buffer handles of its parameters; return handles of the results.
 
         `taken` says for each of `donations`, in order, whether the caller alone holds the
-        parameter's handle.
+        parameter's handle and gives it up.
         """
         with self.device.alone:
             if self._as_before(handles, taken):
@@ -168,10 +171,11 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _as_before(self, handles: Sequence[Memory], taken: Sequence[bool]) -> bool:
-        """Return whether the first graph can be launched without any preparation.
+        """Return whether the first of `graphs` can be launched without any preparation.
 
-        It can if every operand has the address that the graph reads, the caller gives up all
-        states, which are in their buffers, and holds no result of that graph.
+        It can if every operand has the address that the graph reads, if the caller gives up all
+        states and these are in the program's buffers, and if the caller holds no result of that
+        graph.
         """
         if not self.graphs or len(taken) != len(self._states_at):
             return False
@@ -186,7 +190,7 @@ class Captured:
     # ---- the first call -------------------------------------------------------------------------
 
     def _first(self, handles: Sequence[Memory]) -> list[Memory]:
-        """Run the steps one by one, note their memory requests in `trace`, and return the results.
+        """Run the steps one by one, record their memory requests in `trace`, and return results.
 
         Sets `refused` if a step keeps memory or copies between host and device.
         """
@@ -206,11 +210,11 @@ class Captured:
     # ---- later calls ----------------------------------------------------------------------------
 
     def _ready(self, handles: Sequence[Memory], taken: set[int]) -> bool:
-        """Prepare buffers and a graph for a call; return False if the program has to run by steps.
+        """Prepare buffers and a graph for a call; return False if the steps must run one by one.
 
         Afterwards the first of `graphs` is the one to launch. Values in its buffers that callers
-        still hold have moved to memory of their own. `taken` are the parameters whose handles the
-        caller gives up.
+        still hold have been copied to separate memory. `taken` are the positions of the parameters
+        whose handles the caller gives up.
 
         Raises:
             DeviceMemoryError: there is no memory to move such a value to.
@@ -235,7 +239,7 @@ class Captured:
         return True
 
     def _refuse(self) -> None:
-        """Drop all graphs and run by steps from now on; handles in use keep their memory."""
+        """Drop all graphs and run the steps one by one from now on; handles in use remain valid."""
         self.refused = True
         self.graphs.clear()
         self.given.clear()
@@ -243,24 +247,25 @@ class Captured:
         self.arena = self.trace = None
 
     def _states(self) -> dict[int, Memory]:
-        """Return parameter -> the handle to its state, for handles that somebody still holds."""
+        """Return a dict from the parameter position of a state to its handle, if still in use."""
         return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
 
     def _move(self, memory: Memory) -> None:
-        """Copy the value behind a handle to new memory, and let the handle refer to that.
+        """Copy the value behind a handle to new memory, and make the handle refer to that memory.
 
-        The program's buffer, where the value was, can then be overwritten.
+        The program can then overwrite its buffer, where the value was before.
         """
         fresh = self.device.allocate(memory.nbytes, self.name)
         _copy(self.device, self.name, fresh, memory)
         memory.move(fresh)
 
     def _place_operands(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Assign a buffer of the program to states, and to operands whose address has changed.
+        """Allocate buffers of the program for states, and for operands passed at a new address.
 
-        A state is a parameter that the program updates. If the caller gives it up (`taken`), the
-        program keeps the caller's buffer for it. If any address changes, the graphs, which have the
-        old ones, are dropped.
+        A state is a parameter that the program updates. If the caller gives its handle up (its
+        position is in `taken`), the program keeps the caller's buffer for it; all other buffers are
+        newly allocated. "New" means different from the address in the captured graphs. If a
+        parameter gets a buffer, all graphs are dropped, since they contain its old address.
         """
         states = {p for o, p in self.donations.items() if o in self.requests}
         for p, handle in enumerate(handles):
@@ -280,7 +285,7 @@ class Captured:
             self._note_places(handles)
 
     def _note_places(self, handles: Sequence[Memory]) -> None:
-        """Store as lists the addresses that every call compares, and the buffers it copies to."""
+        """Store as lists the addresses to compare, and the buffers to copy to, at each call."""
         updates = self.donations.items()
         self._fixed_at = [
             (p, self.operands[p])
@@ -296,8 +301,9 @@ class Captured:
     def _choose_graph(self) -> None:
         """Move the graph to launch to the front of `graphs`.
 
-        It is one of whose results nobody holds a handle. If there is none, a new graph is captured
-        while fewer than `most` exist; otherwise the least recently launched one stays in front.
+        A graph can be launched if no handle to its results is in use. If there is no such graph, a
+        new graph is captured while fewer than `most` exist; otherwise the least recently launched
+        graph stays in front.
         """
         for graph in list(self.graphs):
             if not graph.held():
@@ -313,7 +319,7 @@ class Captured:
                 self.most = 1  # keep the one graph that was captured
 
     def _launch(self, handles: Sequence[Memory]) -> list[Memory]:
-        """Copy operands to their buffers and launch the first graph; return the result handles."""
+        """Copy operands to buffers and launch the first of `graphs`; return result handles."""
         device, graph = self.device, self.graphs[0]
         for p, buffer in self._copied_to:
             if handles[p].pointer != buffer.pointer:
@@ -338,10 +344,11 @@ class Captured:
     # ---- capturing ------------------------------------------------------------------------------
 
     def _captured(self) -> Graph:
-        """Capture the program's kernel launches as a graph with result buffers of its own.
+        """Capture the program's kernel launches as a new graph with its own result buffers.
 
         Raises:
-            DeviceError, DeviceMemoryError: the driver refuses, or there is not enough memory.
+            DeviceError, DeviceMemoryError: the driver refuses the capture, or there is not enough
+                memory.
         """
         device, trace = self.device, self.trace
         assert trace is not None
@@ -404,7 +411,7 @@ class Captured:
     def _run(self, given: list[Memory]) -> list[Memory]:
         """Run the program's instructions one by one; return the handles of the results.
 
-        `given` are the handles of the parameters. Each result has memory of its own.
+        `given` are the handles of the parameters. No two results have the same memory.
         """
         program = self.program
         slots: dict[int, Memory] = dict(program.constants)
@@ -450,10 +457,11 @@ def _read(step: Any) -> tuple[int, ...]:
 
 
 def _written_in_place(program: Program) -> set[int]:
-    """Return the outputs that a step may write over the parameters that they update.
+    """Return positions of outputs that a step may write over the parameters that they update.
 
-    That is safe if no later instruction reads the parameter. If the step itself reads it, its call
-    must also say that the result may share the operand's memory.
+    Doing so is safe if no later instruction reads the parameter. If the step itself reads the
+    parameter, its call must also allow that result in the operand's memory
+    (`PreparedCall.overwrites`).
     """
     last: dict[int, int] = {}
     aliased, writers = set(), {}

@@ -1,7 +1,7 @@
 """CUDA kernels of batch normalisation: sums over channels, results and gradients (channels.cuh).
 
 `Cuda.plan` finds the builders in the backend's kernel table. Compiled functions use only the
-kernels of the sums; the rest of the op is decomposed, so that it fuses with neighbouring ops.
+kernels for the sums; the rest of the op is decomposed, so that it fuses with neighbouring ops.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def _supported(types: Types) -> bool:
 
 
 def _vector(x: TensorType) -> int:
-    """Return how many elements a thread loads at once: 16 bytes of them, or one element.
+    """Return how many elements a thread loads in one access: 16 bytes of them, or a single one.
 
-    It is one if the elements of an image's channel are no multiple of 16 bytes.
+    It is a single element if the size of an image's channel is not a multiple of 16 bytes.
     """
     v = 16 // x.dtype.itemsize
     return 1 if math.prod(x.shape[2:]) % v else int(v)
@@ -83,7 +83,7 @@ def _plan(
 
 
 def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | None:
-    """Return the launches of the mean and the variance of each channel, or None if unsupported."""
+    """Return the launches that compute each channel's mean and variance, or None if unsupported."""
     (x,) = types
     if not _supported(types):
         return None
@@ -93,7 +93,7 @@ def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | No
 def batch_products(device: GridDevice, types: Types, results: Types) -> Plan | None:
     """Return the launches that sum dout and dout * (x - mean) over each channel.
 
-    None if the dtypes or the size are not supported.
+    Returns None if the dtypes or the size are not supported.
     """
     dout, x, _ = types
     if not _supported(types):
@@ -130,7 +130,7 @@ def batch_norm_train(
 ) -> Plan | None:
     """Return the launches of batch normalisation by the batch's statistics; None if unsupported.
 
-    The results are the normalised tensor, and the mean and variance of each channel.
+    The op's results are the normalised tensor, and the mean and variance of each channel.
     """
     if not _supported(types):
         return None
@@ -142,9 +142,9 @@ def batch_norm_train(
 
 
 def batch_norm_grad(device: GridDevice, types: Types, results: Types, *, eps: float) -> Plan | None:
-    """Return the launches of batch normalisation's gradients for x, gamma and beta.
+    """Return the launches of batch normalisation's gradients with respect to x, gamma and beta.
 
-    None if unsupported.
+    Returns None if the dtypes or the size are not supported.
     """
     if not _supported(types) or types[4].dtype is not types[0].dtype:
         return None

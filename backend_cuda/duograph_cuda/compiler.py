@@ -33,8 +33,8 @@ class BuildError(Exception):
 class Compiler:
     """Base class of CUDA C++ compilers; caches compiled images on disk.
 
-    A subclass implements `run` and sets `suffix` and `identity`: everything besides the source that
-    an image depends on.
+    A subclass implements `run` and sets `suffix`, the file name suffix of an image, and `identity`,
+    everything besides the source on which an image depends.
     """
 
     suffix = ".cubin"
@@ -56,8 +56,8 @@ class Compiler:
         """Compile CUDA C++ source, or load its image from the disk cache; return the image.
 
         Raises:
-            DeviceError: it does not compile; the message has the first lines of the log and names a
-                folder with the source and the whole log.
+            DeviceError: the source does not compile; the message has the first lines of the log and
+                names a folder with the source and the whole log.
         """
         keep_source(source)
         key = disk_cache.key_of("cuda", FORMAT, *self.identity, source)
@@ -100,12 +100,12 @@ class Nvrtc(Compiler):
     Args:
         capability: compute capability, such as (9, 0).
 
-    For a device newer than NVRTC it compiles PTX of the newest architecture that it knows, and the
-    driver translates that at load time.
+    For a device that is newer than this NVRTC, it compiles to PTX of the newest architecture that
+    NVRTC supports, and the driver translates the PTX when it loads the image.
 
     Raises:
-        ImportError, RuntimeError: there is no NVRTC (`cuda-bindings` and `nvidia-cuda-nvrtc` bring
-            it).
+        ImportError, RuntimeError: NVRTC is not installed (it comes with the packages
+            `cuda-bindings` and `nvidia-cuda-nvrtc`).
     """
 
     def __init__(self, capability: tuple[int, int]) -> None:
@@ -139,7 +139,7 @@ class Nvrtc(Compiler):
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[object, ...]) -> Any:
-        """Return the results of an NVRTC function, given its status code and results.
+        """Return the results of an NVRTC call; `answer` is its status code followed by its results.
 
         Raises:
             BuildError: the status code is an error.

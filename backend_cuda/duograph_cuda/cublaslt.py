@@ -1,17 +1,17 @@
-"""Matmul by NVIDIA's library cuBLASLt, if it is installed and both operands are in memory.
+"""Computes matmuls of operands in memory with NVIDIA's library cuBLASLt, if it is installed.
 
-`CudaDevice.matmul` asks `Library.choose` for an algorithm. The library uses Fortran order. A matmul
-in C order is the matmul of the transposed matrices in Fortran order: its A is our y, its B our x,
-and its rows are our columns.
+`CudaDevice.matmul` calls `Library.choose` to get an algorithm. The library uses Fortran order. A
+matmul of x and y in C order is the matmul of the transposed matrices in Fortran order: the
+library's A is our y, its B is our x, and its rows are our columns.
 
-Tensor cores need rows that begin at multiples of 16 bytes. Large matrices with other rows are
-copied so that their rows do (`_aligned`).
+Tensor cores need rows that begin at multiples of 16 bytes. Large matrices with other rows are first
+copied to memory with aligned rows (`_aligned`).
 
-The library can also apply an epilogue to each element of a result before it stores it (`Epilogue`):
-`matmul_epilogues` asks for it in compiled functions.
+The library can also apply an epilogue, such as the addition of a bias, to each element of a result
+before it is stored (`Epilogue`); `matmul_epilogues` uses that in compiled functions.
 
-With DUOGRAPH_CUDA_TUNE=1 the algorithms that the library proposes are timed, and the fastest is
-taken (`tuning`).
+With DUOGRAPH_CUDA_TUNE=1 the algorithms that the library proposes are timed, and the fastest one is
+used (`tuning`).
 
 DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
@@ -74,7 +74,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """Open cuBLASLt for the current CUDA context; return it, or the reason why it is not used."""
+    """Open cuBLASLt for the current CUDA context; return it, or why it is not used (a str)."""
     chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
     if chosen == "0":
         return "DUOGRAPH_CUDA_CUBLASLT=0"
@@ -100,11 +100,12 @@ class Refused(Exception):
 
 
 class Epilogue(NamedTuple):
-    """What cuBLASLt computes from each element of a matmul's sum before it rounds and stores it.
+    """What cuBLASLt computes from each element of a matmul before rounding and storing it.
 
     Attributes:
-        kind: the constant that the library has for it.
-        pointers: the attributes of the matmul that are pointers to what it also reads or writes.
+        kind: name of the library's constant for the epilogue.
+        pointers: names of the matmul's attributes that are pointers to further tensors, which the
+            epilogue reads or writes.
     """
 
     kind: str
@@ -124,11 +125,11 @@ GELU_GRADIENT = Epilogue("CUBLASLT_EPILOGUE_DGELU", (_MATRIX,))
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A matmul launch that calls cuBLASLt; as a `Launch`, it describes our own kernel for the same.
+    """A matmul launch that calls cuBLASLt; its `Launch` fields describe our own equivalent kernel.
 
-    Our own kernel runs if a call of the library fails. With an epilogue there is none, and a call
-    that fails raises DeviceError; its buffers are x, y, those of the epilogue's pointers, and the
-    result.
+    Our own kernel runs if a call of the library fails. With an epilogue there is no such kernel,
+    and a call that fails raises DeviceError; the launch's buffers are then x, y, those of the
+    epilogue's pointers, and the result.
 
     Attributes:
         chosen: the library's algorithm.
@@ -144,7 +145,8 @@ class Library:
         path: path of the shared library.
 
     Raises:
-        OSError, AttributeError, Refused: it does not load, lacks a function, or does not start.
+        OSError, AttributeError, Refused: the library does not load, lacks a function, or does not
+            start.
     """
 
     def __init__(self, path: str) -> None:
@@ -179,8 +181,8 @@ class Library:
     def set(self, kind: str, target: object, attribute: int, type_: str, value: int) -> None:
         """Set the integer attribute number `attribute` of a cuBLASLt object to `value`.
 
-        `kind` completes the name of the function, cublasLt<kind>SetAttribute; `type_` is the C type
-        of the value.
+        `kind` is the part of the function's name in cublasLt<kind>SetAttribute; `type_` is the C
+        type of the value.
         """
         place = self.ffi.new(f"{type_} *", value)
         self.call(f"cublasLt{kind}SetAttribute", target, attribute, place, self.ffi.sizeof(type_))
@@ -206,7 +208,7 @@ class Library:
     def choose(self, product: Matmul, epilogue: Epilogue | None = None) -> _Chosen | None:
         """Return the algorithm that cuBLASLt selects for a matmul, or None if it has none.
 
-        The answer is cached by sizes, strides, dtypes and epilogue.
+        The result is cached by sizes, strides, dtypes and epilogue.
         """
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
@@ -237,19 +239,20 @@ class Library:
 
 
 class _Matrix(NamedTuple):
-    """A matrix in memory, as cuBLASLt sees it: in Fortran order, or in C order if `transposed`.
+    """A stored matrix as cuBLASLt interprets it: in Fortran order, or in C order if `transposed`.
 
     A line is a run of adjacent elements: a column in Fortran order, a row in C order.
 
     Attributes:
         dtype: dtype of the elements.
-        axes: names of its axes ("m", "n", "k"): first the one along which elements are adjacent.
-        across: length of the first of these axes, that is of a line.
-        lines: length of the other: number of lines.
-        pitch: elements from the start of one line to the next.
+        axes: names of its axes ("m", "n", "k"), beginning with the axis along which elements are
+            adjacent.
+        across: length of the first of these axes, which is the length of a line.
+        lines: length of the other axis, which is the number of lines.
+        pitch: number of elements from the start of one line to the start of the next.
         transposed: whether cuBLASLt must transpose it.
         copy: (length of a line, number of lines) of the padded copy that is passed to cuBLASLt;
-            None: the matrix itself is passed.
+            None if the matrix itself is passed.
     """
 
     dtype: DType
@@ -264,7 +267,7 @@ class _Matrix(NamedTuple):
     def given(self) -> tuple[int, int, int]:
         """(Length of a line, number of lines, pitch) of what is passed to cuBLASLt.
 
-        That is the matrix or its copy.
+        This is the matrix itself or its padded copy.
         """
         if self.copy is None:
             return self.across, self.lines, self.pitch
@@ -293,7 +296,7 @@ class _Matrix(NamedTuple):
 def _rounded(length: int) -> int:
     """Return a number of elements rounded up to a multiple of ALIGNED.
 
-    So many elements of two bytes or more are a multiple of 16 bytes.
+    That many elements, of two bytes or more, occupy a multiple of 16 bytes.
     """
     return -(-length // ALIGNED) * ALIGNED
 
@@ -301,7 +304,8 @@ def _rounded(length: int) -> int:
 def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second: int) -> _Matrix:
     """Describe a matrix with strides `first` between rows and `second` between columns.
 
-    `axes` are the names of the axis of rows and of that of columns.
+    `rows` and `columns` are the numbers of rows and columns; `axes` has the name of the axis along
+    which rows are counted, then of the axis along which columns are counted.
 
     Raises:
         Refused: elements are not adjacent along either axis.
@@ -314,16 +318,21 @@ def _matrix(dtype: DType, axes: str, rows: int, columns: int, first: int, second
 
 
 def pays(work: int, copied: int) -> bool:
-    """Return whether copies of `copied` elements pay for a matmul of `work` multiplications."""
+    """Return whether copying `copied` elements to aligned rows makes a matmul faster.
+
+    `work` is the number of multiplications of the matmul.
+    """
     return work >= max(LEAST_WORK, WORK_PER_COPY * copied)
 
 
 def _aligned(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
-    """Return the matrices of a matmul of `work` multiplications, with copies where they pay.
+    """Return the matrices of a matmul, with padded copies of unaligned ones where copies pay.
 
-    Each axis along which a line is not aligned becomes longer, so all matrices with that axis are
-    copied. No matrix is copied if tensor cores do not compute the matmul, or if the copies would
-    cost more than alignment saves.
+    `work` is the number of multiplications. A matrix is unaligned if its rows or columns, whichever
+    are contiguous, do not begin at multiples of 16 bytes. A copy pads the length of these lines to
+    such a multiple, so the axis along them becomes longer; all matrices that have this axis are
+    therefore copied. No matrix is copied if tensor cores do not compute the matmul, or if the
+    copies would cost more than alignment saves.
     """
     axes = {m.axes[0] for m in matrices if m.pitch * m.dtype.itemsize % BYTES}
     narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
@@ -345,12 +354,12 @@ class _Chosen:
 
     Args:
         library: the library.
-        sizes: rows, columns and depth.
-        count: number of matrices of the batch.
-        parts: for x and y, the strides in elements between lines, along the depth and between
+        sizes: numbers of rows, columns and summed elements (depth).
+        count: number of matrices in the batch.
+        parts: for x and for y, the strides in elements between lines, along the depth and between
             matrices.
-        dtypes: dtype of the operands, and of the result.
-        epilogue: what is computed from each element of the result, if anything.
+        dtypes: dtype of the operands and dtype of the result.
+        epilogue: what is computed from each element of the result, or None.
 
     Raises:
         Refused: the library has no algorithm, or matrices would have to be copied for an epilogue.
@@ -429,9 +438,9 @@ class _Chosen:
         self.one, self.zero = (ffi.new("double *" if wide else "float *", v) for v in (1, 0))
 
     def _add_epilogue(self, epilogue: Epilogue, n: int) -> None:
-        """Set the attributes of a matmul with an epilogue; its pointers are set for each call.
+        """Set the attributes of a matmul's descriptor for an epilogue, except pointers to tensors.
 
-        `n` is the number of columns.
+        The pointers are set at each call. `n` is the number of columns.
         """
         library, c = self.library, self.library.functions
         if any(m.copy is not None for m in self.matrices):
@@ -452,12 +461,12 @@ class _Chosen:
         build: Callable[[Launch], Callable[..., None]],
         own: Launch,
     ) -> Callable[..., None]:
-        """Return a function of the buffers of x, y and the result that runs a matmul by cuBLASLt.
+        """Return a function of the buffers of x, y and the result that runs a matmul with cuBLASLt.
 
         With an epilogue, the buffers of its pointers come before the result's.
 
-        If a call fails, it warns once and launches `own`, our own kernel, from then on. `build`
-        returns a function that runs a launch.
+        If a call fails, the function warns once and launches `own`, our own kernel, from then on.
+        `build` is a function that returns a callable for a launch.
         """
         y_matrix, x_matrix, result = self.matrices
         run = self._fastest(device, name)
@@ -498,7 +507,8 @@ class _Chosen:
     def _fastest(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
         """Return a function of buffers that calls the library with the algorithm to use.
 
-        That is the library's first proposal, or the fastest of all if the user asks for timing.
+        This is the library's first proposal, or the fastest algorithm if the user has switched
+        timing on (`tuning`).
         """
         if not tuning.wanted() or len(self.results) < 2:
             return self._call(device, name, self.results[0])
@@ -516,9 +526,9 @@ class _Chosen:
     def _call(self, device: CudaDevice, name: str, result: Any) -> Callable[..., str | None]:
         """Return a function of buffers that calls the library with one of its algorithms.
 
-        The buffers are those passed to cuBLASLt for x, y and the result, copies where there are
-        any, and those of the epilogue's pointers. The function returns None, or the name of the
-        status if the call failed.
+        The buffers are those that are passed to cuBLASLt for x, y and the result (the padded
+        copies, if there are any), and those of the epilogue's pointers. The function returns None,
+        or the name of the status if the call failed.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts

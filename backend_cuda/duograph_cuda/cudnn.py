@@ -1,7 +1,8 @@
-"""Convolution and attention by NVIDIA's library cuDNN, through its Python package, if installed.
+"""Computes convolution and attention with NVIDIA's library cuDNN, if it is installed.
 
 `cudnn_operations` describes a call as an `Operation`: a method of cuDNN's graph, its operands and
-results with their strides, and settings. `Cuda.prepare` has `Library.call` make it a prepared call.
+results with their strides, and settings. `Cuda.prepare` passes an `Operation` to `Library.call`,
+which returns a prepared call. If cuDNN fails, our own kernels must compute the result.
 
 DUOGRAPH_CUDA_CUDNN    `0` disables the library
 """
@@ -39,7 +40,7 @@ class Buffer:
     """A tensor that a cuDNN call reads or writes.
 
     Attributes:
-        place: number of the buffer handle: operands of the op come first, then its results.
+        place: number of the buffer handle, counted over the op's operands and then its results.
         dtype: dtype of the elements.
         shape: lengths of the axes, in cuDNN's order.
         steps: strides along the axes, in elements.
@@ -55,7 +56,7 @@ class Buffer:
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """A call of one method of a cuDNN graph. Equal operations share a built graph.
+    """A call of one method of a cuDNN graph; equal operations use the same built graph.
 
     Attributes:
         method: name of the method.
@@ -73,14 +74,14 @@ class Operation:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """All tensors of the call; the number of each in cuDNN's graph is its position plus 1."""
+        """All tensors of the call; a tensor's number in cuDNN's graph is its position plus 1."""
         return (*[buffer for _, buffer in self.operands], *self.results)
 
 
 def find(stream: int) -> Library | str:
     """Open cuDNN for the current CUDA context and a stream.
 
-    Returns the library, or the reason why it is not used.
+    Returns the library, or a text with the reason why it is not used.
     """
     if os.environ.get("DUOGRAPH_CUDA_CUDNN", "1") == "0":
         return "DUOGRAPH_CUDA_CUDNN=0"
@@ -99,7 +100,7 @@ def find(stream: int) -> Library | str:
 
 
 def _load_runtime() -> None:
-    """Load the CUDA runtime library; the package `cudnn` expects it in the process."""
+    """Load the CUDA runtime library into the process, where the package `cudnn` expects it."""
     from cuda.pathfinder import load_nvidia_dynamic_lib
 
     load_nvidia_dynamic_lib("cudart")
@@ -111,7 +112,7 @@ def _line(error: Exception) -> str:
 
 
 class _Plan:
-    """A cuDNN graph with one execution plan built. `Library.close` clears `graph`."""
+    """A cuDNN graph with one execution plan built; `Library.close` sets `graph` to None."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
@@ -122,10 +123,10 @@ class Library:
 
     Args:
         module: the Python package `cudnn`.
-        stream: the stream on which all calls run.
+        stream: address of the CUDA stream on which all calls run.
 
     Raises:
-        AttributeError, RuntimeError: the package has no cuDNN that starts, or is too old.
+        AttributeError, RuntimeError: cuDNN does not start, or is too old.
     """
 
     def __init__(self, module: Any, stream: int) -> None:
@@ -142,7 +143,10 @@ class Library:
         self._plans: dict[tuple[Operation, str | None], _Plan | None] = {}
 
     def close(self) -> None:
-        """Free all graphs and the handle, since cuDNN complains about those left at exit."""
+        """Free all graphs and the library's handle.
+
+        Otherwise cuDNN prints errors about objects that remain at exit.
+        """
         for plan in self._plans.values():
             if plan is not None:
                 plan.graph = None
@@ -162,12 +166,13 @@ class Library:
         """Return the prepared call of an operation, or None if cuDNN has no algorithm for it.
 
         Args:
-            device: the device.
+            device: the device that runs the call.
             name: the op's name, for messages.
-            operation: what is computed.
-            sizes: bytes of each result of the op.
-            own: returns the prepared call that takes over when cuDNN fails.
-            plan: name of the algorithm; None: the one that cuDNN selects.
+            operation: description of what is computed.
+            sizes: size in bytes of each result of the op.
+            own: function that returns the prepared call of our own kernels, which takes over if
+                cuDNN fails.
+            plan: name of the algorithm; None means the one that cuDNN selects.
         """
         built = self._built(device, operation, plan)
         if built is None:
@@ -182,10 +187,10 @@ class Library:
         sizes: tuple[int, ...],
         own: Callable[[], Call | None],
     ) -> Iterator[tuple[str, Call]]:
-        """Yield names and calls of cuDNN's algorithms for an operation, its own choice first.
+        """Yield (name, prepared call) of cuDNN's algorithms for an operation, cuDNN's choice first.
 
-        At most MOST_PLANS are yielded. They share one cuDNN graph, so a call must not be used any
-        more when the next one is requested. The parameters are those of `call`.
+        At most MOST_PLANS are yielded. All calls use the same cuDNN graph, so a call becomes
+        invalid when the next one is requested. The parameters are those of `call`.
         """
         found: set[str] = set()
         with device.inside:  # no other thread may capture meanwhile
@@ -211,7 +216,10 @@ class Library:
         own: Callable[[], Call | None],
         built: _Plan,
     ) -> Call:
-        """Return the prepared call that runs the plan `built`; the rest is as for `call`."""
+        """Return the prepared call that runs the plan `built`.
+
+        The other parameters are those of `call`.
+        """
         workspace = int(built.graph.get_workspace_size())
         places = [
             (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
@@ -259,8 +267,8 @@ class Library:
     def _built(self, device: CudaDevice, operation: Operation, plan: str | None) -> _Plan | None:
         """Return a cuDNN graph of an operation with one plan built, from the cache if possible.
 
-        `plan` is the plan's name; None: the first that cuDNN can build. Returns None if cuDNN
-        cannot compute the operation.
+        `plan` is the plan's name; None means the first plan that cuDNN can build. Returns None if
+        cuDNN cannot compute the operation.
         """
         key = operation, plan
         with device.inside:
@@ -278,7 +286,7 @@ class Library:
             return self._plans[key]
 
     def _builds(self, graph: Any, index: int) -> bool:
-        """Build and select the plan number `index` of a graph; return whether that was possible."""
+        """Build and select plan number `index` of a graph; return whether that was possible."""
         try:
             graph.build_plan_at_index(index)
         except self.refusals:
@@ -286,7 +294,7 @@ class Library:
         return True
 
     def _described(self, operation: Operation) -> Any:
-        """Return the cuDNN graph of an operation, with its possible plans, none of them built."""
+        """Return the cuDNN graph of an operation, with its possible plans but none built."""
         module = self.module
         types = module.data_type
         graph = module.pygraph(

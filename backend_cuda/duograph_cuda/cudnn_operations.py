@@ -1,7 +1,7 @@
 """Describes convolutions and attention as calls of cuDNN's graph (`cudnn.Operation`).
 
-`Cuda.prepare` looks functions up in `OPERATIONS` by op name. They return None for what cuDNN cannot
-compute, or not as the op is defined; then our own kernels compute it.
+`Cuda.prepare` looks functions up in `OPERATIONS` by op name. A function returns None if cuDNN
+cannot compute a call, or not exactly as the op is defined; our own kernels then compute it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Types = Sequence[TensorType]
 def _image(place: int, type_: TensorType) -> Buffer:
     """Describe images or weights in buffer `place` to cuDNN, with two or three spatial axes.
 
-    A tensor with one spatial axis gets another of length 1, since cuDNN has no such convolutions.
+    A tensor with one spatial axis gets a second one of length 1, since cuDNN has no 1-d
+    convolutions.
     """
     first, second, *spatial = type_.shape
     shape = (first, second, *[1] * (2 - len(spatial)), *spatial)
@@ -82,15 +83,15 @@ def _conv_weight_grad(types: Types, results: Types, **attributes: Any) -> Operat
 
 
 def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
-    """Describe a query, key, value or result in buffer `place` to cuDNN."""
+    """Describe to cuDNN a query, key, value or result in buffer number `place`."""
     return Buffer(place, dtype, part.shape, part.steps, part.first)
 
 
 def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, object], ...] | None:
     """Return cuDNN's settings for attention in which query i sees keys i + low to i + high.
 
-    None if cuDNN has no such settings, or if a query would see no key: the op defines its result as
-    0.
+    Returns None if cuDNN has no such settings, or if some query would see no key, because cuDNN's
+    result would then not be 0 as the op defines.
     """
     left, right = low > 1 - queries, high < keys - 1
     if (left and low > 0) or (right and high < 0) or (left and queries - 1 + low > keys - 1):
@@ -106,7 +107,7 @@ def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, obje
 
 
 def _attention(types: Types, results: Types, *, layout: str, **attributes: Any) -> Operation | None:
-    """Describe a call of `attention` or `attention_grad` to cuDNN; None if it cannot compute it."""
+    """Describe a call of `attention` or `attention_grad` to cuDNN; return None if unsupported."""
     parts = tuple([separate(t, layout) for t in types[:3]])
     mask, given = types[3], types[4:]
     out = separate((given or results)[0], layout)
@@ -123,7 +124,7 @@ def _self_attention(
     own: int,
     **attributes: Any,
 ) -> Operation | None:
-    """Describe a call of `self_attention` or its gradient to cuDNN; None if unsupported."""
+    """Describe a call of `self_attention` or its gradient to cuDNN; return None if unsupported."""
     x, mask, *given = types
     out = separate((given or results)[0], layout)
     places = JOINT_GRAD if given else JOINT

@@ -1,7 +1,7 @@
-"""One CUDA device: context, stream, memory and kernel launches.
+"""Implements one CUDA device: its context, stream, memory and kernel launches.
 
 `duograph.backend.grid` calls the methods of `CudaDevice`. All work of the device is queued on its
-main stream, unless the program makes others (`queues`).
+main stream, unless the program creates further streams (`queues`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Mark all CUDA devices as unusable in a forked child process; `os` calls it there.
+    """Mark all CUDA devices as unusable; `os` calls it in every forked child process.
 
     The child must not use or free the parent's CUDA objects.
     """
@@ -70,7 +70,7 @@ if hasattr(os, "register_at_fork"):
 class Alone:
     """Context manager in which no other thread can launch kernels or copy on a device.
 
-    The thread works on the main stream.
+    Inside it, the thread's work goes to the device's main stream.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -96,7 +96,7 @@ class Alone:
 
 
 class OnMain:
-    """Context manager in which a thread works on the device's main stream."""
+    """Context manager in which the calling thread's work goes to the device's main stream."""
 
     def __init__(self, device: CudaDevice) -> None:
         self.device = device
@@ -117,9 +117,10 @@ class OnMain:
 
 
 class Inside:
-    """Context manager in which a device's CUDA context is current, and no other thread captures.
+    """Context manager in which a CUDA context is current and no other thread captures launches.
 
-    If another library had made its own context current, that one is current again afterwards.
+    The context is that of the device. To capture means to record launches as a CUDA graph. If
+    another library's context was current before, it is current again afterwards.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -141,7 +142,7 @@ class Inside:
 
 
 class Module:
-    """A compiled CUDA source, which is on the device only while a kernel of it is in use.
+    """A compiled CUDA source, which is on the device only while one of its kernels is in use.
 
     Attributes:
         image: the compiled source.
@@ -168,7 +169,7 @@ class Module:
 
 
 class Loaded:
-    """A module on the device; `CudaDevice.unload` unloads it after its last reference is gone."""
+    """A module on the device; `CudaDevice.unload` unloads it when nothing refers to it."""
 
     def __init__(self, device: CudaDevice, handle: object) -> None:
         self.device = device
@@ -185,15 +186,15 @@ class CudaDevice(GridDevice):
     Args:
         driver: the driver API.
         index: the device's number.
-        compiler: function of a compute capability that returns a compiler for it.
+        compiler: function of a compute capability that returns a compiler.
         find_library: function that returns cuBLASLt for the current context, or the reason why
             there is none.
         find_cudnn: function of a stream that returns cuDNN for it and the current context, or the
             reason why there is none.
 
-    Until the program makes streams of its own (`queues`), all work runs on one stream in the order
-    of the calls. So a handle may be dropped, and its memory used again, while kernels that use it
-    are still queued.
+    Until the program creates further streams (`queues`), all work runs on one stream in the order
+    of the calls. Therefore a handle may be dropped, and its memory reused, while kernels that use
+    it are still queued.
     """
 
     dialect = CUDA
@@ -270,12 +271,12 @@ class CudaDevice(GridDevice):
 
     @property
     def stream(self) -> Any:
-        """The stream of this thread's launches and copies."""
+        """The stream for launches and copies of the calling thread."""
         return self.main if self.queues is None else self.queues.current
 
     @property
     def problem(self) -> str | None:
-        """Why the device cannot be used any more; None while it can."""
+        """The reason why the device can no longer be used; None while it can be used."""
         return self._problem
 
     @problem.setter
@@ -284,25 +285,25 @@ class CudaDevice(GridDevice):
         self.gate.blocked = True
 
     def interrupt(self, error: Exception) -> None:
-        """Let all later uses of the device raise an error: what work it has done is not certain.
+        """Make all later uses of the device raise an error, since the state of its work is unknown.
 
-        Any thread may call it, also while another one waits for the device.
+        Any thread may call it, even while another thread waits for the device.
         """
         self._interruption = error
         self.problem = str(error)
 
     def refuse(self) -> None:
-        """Raise DeviceError with the reason why the device cannot be used any more.
+        """Raise DeviceError with the reason why the device can no longer be used.
 
         Raises:
-            Exception: that of `interrupt`.
+            Exception: the error that was passed to `interrupt`, if that was called.
         """
         if self._interruption is not None:
             raise self._interruption
         raise DeviceError(f"{self.name}: {self.problem}")
 
     def failed(self, code: SupportsInt, what: str) -> NoReturn:
-        """Raise the exception for a CUDA error code; `what` names the op or call.
+        """Raise the exception for a CUDA error code; `what` is the name of the op or call.
 
         If the code means that the device is lost, the device becomes unusable.
         """
@@ -329,7 +330,8 @@ class CudaDevice(GridDevice):
     def checked(self, what: str, name: str, *arguments: object) -> Any:
         """Call a CUDA driver function in this device's context; return its results.
 
-        Raises the exception of `failed` for an error code; `what` names the op or call.
+        For an error code it raises the exception as `failed` does; `what` is the name of the op or
+        call in the message.
         """
         code, found = self.tried(name, *arguments)
         if code:
@@ -344,10 +346,11 @@ class CudaDevice(GridDevice):
     def _segment(self, size: int, nbytes: int, what: str) -> tuple[int, int]:
         """Return (address, bytes) of new memory from the driver, for a block of `size` bytes.
 
-        It may be larger than `size`: the pool divides it. `nbytes` is what op `what` requested.
+        It may be larger than `size`, since the pool divides it into blocks. `nbytes` is the number
+        of bytes that the op `what` has requested.
 
         Raises:
-            DeviceMemoryError: there is none, although all cached memory was returned.
+            DeviceMemoryError: there is not enough memory, although all cached memory was returned.
         """
         wanted = size
         if not self.caching:
@@ -376,8 +379,8 @@ class CudaDevice(GridDevice):
     def arena(self, nbytes: int, what: str) -> Memory:
         """Return the device memory in which CUDA graphs keep intermediate values.
 
-        It has at least `nbytes` bytes. All graphs share it, since they run one after the other and
-        no value in it outlives a run. `what` names the program, for errors.
+        It has at least `nbytes` bytes. All graphs use the same memory, since they run one after the
+        other and no value in it outlives a run. `what` is the program's name, for errors.
         """
         known = None if self._arena is None else self._arena()
         if known is None or known.nbytes < nbytes:
@@ -465,9 +468,9 @@ class CudaDevice(GridDevice):
         self.take_back()
 
     def _no_longer_borrowed(self) -> list[Array]:
-        """Return memory of other libraries that only queued work may still read.
+        """Return the owners of other libraries' memory that only queued work may still read.
 
-        The caller drops it after a wait for all that work.
+        The caller must drop them after it has waited for that work.
         """
         with self.lock:
             return [self.borrowed.popleft() for _ in range(len(self.borrowed))]
@@ -475,17 +478,20 @@ class CudaDevice(GridDevice):
     # ---- other streams --------------------------------------------------------------------------
 
     def await_all(self) -> None:
-        """Let later work of this thread's stream wait for the work so far of all streams."""
+        """Make later work of this thread's stream wait for all work queued so far.
+
+        The work may be on any stream of the device.
+        """
         if self.queues is not None:
             self.queues.order(self.queues.handles, [self.stream])
 
     def publish(self) -> None:
-        """Let later work of all streams wait for the work so far of this thread's stream."""
+        """Make later work of all streams wait for the work queued on this thread's stream."""
         if self.queues is not None:
             self.queues.order([self.stream], self.queues.handles)
 
     def let_wait(self, stream: object) -> None:
-        """Let later work of another stream of this device wait for the work queued so far."""
+        """Make later work of `stream` wait for the work queued so far on this thread's stream."""
         event = self.checked("event", "cuEventCreate", self.no_timing)
         try:
             self.checked("event", "cuEventRecord", event, self.stream)
@@ -494,7 +500,7 @@ class CudaDevice(GridDevice):
             self.checked("event", "cuEventDestroy", event)
 
     def wait_for(self, other: CudaDevice) -> None:
-        """Let later work of this device wait for the work queued so far on another one."""
+        """Make later work of this device wait for the work queued so far on another device."""
         event = other.checked("event", "cuEventCreate", self.no_timing)
         try:
             other.checked("event", "cuEventRecord", event, other.stream)
@@ -503,7 +509,10 @@ class CudaDevice(GridDevice):
             other.checked("event", "cuEventDestroy", event)
 
     def take_back(self) -> None:
-        """Free memory that other libraries no longer use, behind what they still do on a stream."""
+        """Free memory that other libraries have released, after their queued work.
+
+        This device's later work waits for the work on the other library's stream.
+        """
         while self.returned:
             try:
                 kept, stream = self.returned.popleft()
@@ -521,14 +530,14 @@ class CudaDevice(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def library(self) -> Library | str:
-        """Return cuBLASLt, loaded at the first call, or the reason why it is not available."""
+        """Return cuBLASLt, loaded at the first call, or the reason why it is missing (a str)."""
         with self.inside:
             if self._library is None:
                 self._library = self._find_library()
             return self._library
 
     def cudnn(self) -> Cudnn | str:
-        """Return cuDNN, loaded at the first call, or the reason why it is not available."""
+        """Return cuDNN, loaded at the first call, or the reason why it is missing (a str)."""
         with self.inside:
             if self._cudnn is None:
                 self._cudnn = self._find_cudnn(int(self.main))
@@ -564,7 +573,7 @@ class CudaDevice(GridDevice):
         return module
 
     def unload(self) -> None:
-        """Wait for the stream, then unload the modules of which no kernel is in use any more."""
+        """Wait for the queued work, then unload the modules whose kernels are no longer in use."""
         if self.unused:
             self.synchronize()
         while self.unused:

@@ -1,7 +1,8 @@
 """Calls the CUDA driver API and turns its error codes into exceptions.
 
-`Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
-or in tests its emulation (`emulation.driver`). `problem` says why there is no usable driver.
+`Driver` calls a module with the functions and conventions of cuda-bindings: either
+`cuda.bindings.driver` or, in tests, its emulation (`emulation.driver`). `problem` returns the
+reason why there is no usable driver. The devices and `Cuda` call this module.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Driver:
 
     Args:
         module: `cuda.bindings.driver`, or an object with the same functions.
-        caching: whether freed device memory is kept for later requests; the emulation instead sees
-            every request, to check it.
+        caching: whether freed device memory is kept for later requests; False for the emulation,
+            which is to check every request.
     """
 
     def __init__(self, module: Any, caching: bool = True) -> None:
@@ -45,14 +46,14 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def address(self, name: str) -> int:
-        """Return the address of a CUDA driver function, by which C code calls it."""
+        """Return the address of a CUDA driver function, for C code that calls it."""
         pointer, status = self.call("cuGetProcAddress", name.encode(), VERSION, 0)
         if not pointer:
             raise DeviceError(f"the NVIDIA driver has no {name} (status {int(status)})")
         return int(pointer)
 
     def error(self, code: SupportsInt, what: str) -> DeviceError | DeviceMemoryError:
-        """Return the exception for a CUDA driver error code; `what` begins its message."""
+        """Return the exception for a CUDA driver error code; its message begins with `what`."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
@@ -68,7 +69,7 @@ class Driver:
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: SupportsInt, name: str) -> int:
-        """Return an integer attribute of a CUDA device; `name` is as ``MULTIPROCESSOR_COUNT``."""
+        """Return an integer attribute of a CUDA device, such as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 

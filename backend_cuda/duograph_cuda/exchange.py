@@ -1,7 +1,7 @@
-"""Copies between CUDA devices and to the host that nobody waits for, and DLPack of device memory.
+"""Copies buffers asynchronously between CUDA devices and to the host, and exchanges them by DLPack.
 
-The methods of `Cuda` call it. All copies run on the streams of the devices; nothing here waits for
-a device, except `Download.wait`.
+The methods of `Cuda` call it. All copies run on the streams of the devices; nothing here may wait
+for a device, except `Download.wait`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ Shape = tuple[int, ...]
 
 
 def copied(source: CudaDevice, handle: Memory, target: CudaDevice) -> Memory:
-    """Queue a copy of a buffer to new memory of a device; return its handle.
+    """Queue a copy of a buffer to new memory of a device; return the handle of the copy.
 
-    The copy runs on the stream of `source`. The stream of `target` waits for it, and it for the
-    stream of `target`, which may still use that memory for something else.
+    The copy runs on the stream of `source`. It waits for the work queued on the stream of `target`,
+    which may still use that memory for another value, and later work on the stream of `target`
+    waits for the copy.
     """
     made = target.allocate(handle.nbytes, "copy_between")
     if not handle.nbytes:
@@ -74,7 +75,7 @@ def copied(source: CudaDevice, handle: Memory, target: CudaDevice) -> Memory:
 
 
 class Download:
-    """A copy of a buffer to page-locked memory of the host that may still be under way."""
+    """An asynchronous copy of a buffer to page-locked host memory, possibly not yet complete."""
 
     def __init__(
         self, device: CudaDevice, handle: Memory, shape: Shape, dtype: np.dtype[np.generic]
@@ -90,7 +91,7 @@ class Download:
                 self.place = device.staging.download(handle.pointer, self.out.nbytes)
 
     def wait(self) -> Array:
-        """Wait for the copy; return the array."""
+        """Wait for the copy; return the host array."""
         if self.place is not None:
             _, buffer, event = self.place
             self.device.checked("copy_out", "cuEventSynchronize", event)
@@ -115,13 +116,13 @@ class Download:
 
 
 class Lent:
-    """Owner of memory that another library uses; tells the device when it no longer does.
+    """Owner of memory that another library uses; notifies the device when the library releases it.
 
     Args:
         device: the device.
-        kept: the handles that keep the memory.
-        stream: the stream of the other library, which may still read the memory at the end; None if
-            the library takes care of that.
+        kept: the handles that keep the memory allocated.
+        stream: the stream of the other library, on which queued work may still read the memory
+            after the release; None if the library waits for that work itself.
     """
 
     def __init__(self, device: CudaDevice, kept: tuple[Memory, ...], stream: int | None) -> None:
@@ -144,10 +145,10 @@ def capsule(
     max_version: tuple[int, int] | None,
     kind: int,
 ) -> object:
-    """Return a DLPack capsule of a buffer; `stream` waits for the work that computes its value.
+    """Return a DLPack capsule of a buffer; later work on `stream` waits for its value.
 
-    A value in the buffer of a captured program, which will write there again, moves to memory of
-    its own first.
+    If the value is in the buffer of a captured program (`captured_graph`), which will overwrite the
+    buffer, the value is first copied to separate memory. `kind` is DLPack's device type.
     """
     if stream is None:
         stream = DEFAULT_STREAM
@@ -171,7 +172,7 @@ def capsule(
 
 
 class _Borrowed:
-    """Owner of another library's memory, which goes back when the device has no more use for it."""
+    """Owner of another library's memory, which is released when queued work no longer reads it."""
 
     def __init__(self, device: CudaDevice, array: Array) -> None:
         self.device = device
@@ -186,7 +187,9 @@ def imported(
 ) -> tuple[Memory, Shape, np.dtype[np.generic]] | None:
     """Return (handle, shape, dtype) of another library's memory on a device, or None.
 
-    It is copied with `copy`, and if it is not dense or does not begin at a multiple of `ALIGNMENT`.
+    Returns None if the memory is not on this device. The memory is copied if `copy` is true, if it
+    is not dense, or if it does not begin at a multiple of `ALIGNMENT`; otherwise it is shared.
+    `kinds` are the accepted DLPack device types.
     """
     where = device_of(source)
     if where[0] not in kinds or where[1] != device.index:
@@ -205,7 +208,7 @@ def imported(
 
 
 def _dense(backend: Cuda, device: CudaDevice, array: Array, owner: _Borrowed) -> Memory:
-    """Queue a copy of the elements of an array over device memory, in C order, to new memory."""
+    """Queue a copy of a strided array over device memory to new dense memory; return its handle."""
     size = array.itemsize
     reach = [(n - 1) * step for n, step in zip(array.shape, array.strides)]
     low = array.ctypes.data + sum(min(0, r) for r in reach)

@@ -1,9 +1,10 @@
-"""The memory of a program that becomes a CUDA graph: requests of its first run, in one arena.
+"""Plans the memory of a program that becomes a CUDA graph: all requests of a run in one arena.
 
-`captured_graph` runs a program once with ordinary memory and a `Trace`, which records every request
-and release. `Trace.arrange` assigns each request an offset in an arena as the device's own pool
-would, so that the arena is about as large as the memory that the first run needed at once. While
-the stream captures, `Places` serves the same requests from that arena.
+`captured_graph` runs a program once with ordinary memory and a `Trace`, which records every memory
+request and release. `Trace.arrange` assigns each request an offset in an arena as the device's own
+pool would, so that the arena is about as large as the most memory that the first run used at any
+time. While the stream captures, `Places` serves the same requests from that arena. Nothing here
+captures or launches.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ BASE, ENDLESS, UNIT = 1 << 20, 1 << 60, 512
 
 
 class Trace:
-    """Records the memory requests and releases of one run of a program, which a pool serves.
+    """Records the memory requests and releases of one run of a program, and serves them by a pool.
 
     Attributes:
-        sizes: bytes of each request.
-        events: k for the request number k and ~k for its release, in the order of the run.
-        numbers: address -> number of the last request that was served there.
+        sizes: size in bytes of each request.
+        events: k for request number k and ~k for its release, in the order of the run.
+        numbers: address -> number of the last request that was served with memory there.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -41,7 +42,7 @@ class Trace:
         self.numbers: dict[int, int] = {}
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return memory of the pool and record the request; its release is recorded later."""
+        """Return memory of the pool and record the request; the release is recorded later."""
         self.pool.lend(None)
         try:
             block = self.pool.allocate(nbytes, what)
@@ -54,14 +55,14 @@ class Trace:
         return Memory(block.pointer, nbytes, _Use(self, number, block))
 
     def alive(self) -> set[int]:
-        """Return the numbers of the requests whose memory is not released yet."""
+        """Return the numbers of the requests whose memory has not been released yet."""
         gone = {~e for e in self.events if e < 0}
         return set(range(len(self.sizes))) - gone
 
     def arrange(self, elsewhere: set[int]) -> tuple[dict[int, int], int]:
-        """Return (request number -> offset in an arena, bytes of the arena).
+        """Return (dict from request number to byte offset in an arena, size of the arena in bytes).
 
-        Requests in `elsewhere` are left out.
+        Requests whose numbers are in `elsewhere` are omitted.
         """
         pool = Pool(lambda *_: (BASE, ENDLESS), True, ENDLESS)
         offsets: dict[int, int] = {}
@@ -78,7 +79,7 @@ class Trace:
 
 
 class _Use:
-    """Owner of a handle's memory block: records the release in a trace when the handle dies."""
+    """Owner of a memory block, which records in a trace when the block's handle is deleted."""
 
     def __init__(self, trace: Trace, number: int, block: Memory) -> None:
         self.trace = weakref.ref(trace)
@@ -92,14 +93,14 @@ class _Use:
 
 
 class Places:
-    """Serves the memory requests of a later run of the program, at the planned addresses.
+    """Serves the memory requests of a later run of a program with the planned memory.
 
     The run must make the same requests in the same order as the first one.
 
     Args:
         trace: the requests of the first run.
         arena: the memory to which `offsets` refer.
-        offsets: request number -> offset in the arena.
+        offsets: request number -> byte offset in the arena.
         elsewhere: request number -> memory, for the requests that are not in the arena.
     """
 
@@ -120,7 +121,7 @@ class Places:
         """Return the planned memory of the next request.
 
         Raises:
-            DeviceError: the first run requested something else at this point.
+            DeviceError: the first run made another request at this point.
         """
         number, self.at = self.at, self.at + 1
         if number >= len(self.sizes) or self.sizes[number] != nbytes:
@@ -132,7 +133,7 @@ class Places:
 
 
 def lent(pool: Pool, lender: object, run: Callable[[], Result]) -> Result:
-    """Call `run` while `lender.allocate` serves the pool's memory requests; return its result."""
+    """Call `run` while `lender.allocate` serves the pool's memory requests; return the result."""
     before = pool.lend(lender)
     try:
         return run()

@@ -1,7 +1,7 @@
 """CUDA kernels of argmax, argmin and scans along an axis (cuda/lines.cuh).
 
 A line is the sequence of elements that differ only in their index along the axis. `Cuda.plan` finds
-the builders in the backend's kernel table.
+the builders in the backend's kernel table. Nothing here runs a kernel.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Lines:
 
     Attributes:
         count: number of lines.
-        n: elements of a line.
-        step: stride of the axis. If it is 1, a block of threads processes a part of a line,
-            otherwise one thread does.
-        parts: parts of each line.
-        each: elements of a part.
+        n: number of elements of a line.
+        step: stride of the axis, in elements. If it is 1, a block of threads processes each part of
+            a line, otherwise one thread does.
+        parts: number of parts into which each line is divided.
+        each: number of elements of a part.
     """
 
     count: int
@@ -65,7 +65,7 @@ class Lines:
     def sizes(self) -> list[tuple[DType, int]]:
         """The size arguments of the kernels, as (dtype, value).
 
-        Kernels of rows (stride 1) get (n, parts, each), others (count, n, step, parts, each).
+        Kernels for stride 1 get (n, parts, each), other kernels (count, n, step, parts, each).
         """
         where = (self.n,) if self.step == 1 else (self.count, self.n, self.step)
         return [(int64, v) for v in (*where, self.parts, self.each)]

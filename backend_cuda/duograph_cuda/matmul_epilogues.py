@@ -1,19 +1,20 @@
-"""Bias and gelu as epilogues of 16-bit matmuls by cuBLASLt, in compiled functions.
+"""Fuses bias and gelu with 16-bit matmuls as epilogues of cuBLASLt, in compiled functions.
 
     %2 = matmul(%0, %1)                 %3 = region(%0, %1, %2, body=graph(%0, %1, %2) {
     %3 = add(%2, %bias)         ->             %3 = matmul(%0, %1)
                                                ...
 
-The graph pass `form_epilogues` wraps a matmul and what follows it in a region; `prepared` compiles
-such a region to one call of the library. Three kinds are found:
+The graph pass `form_epilogues` wraps a matmul and the ops after it in a region; `prepared` compiles
+such a region to one call of the library. An epilogue is elementwise code on the result, computed
+before the result is stored. The pass finds three patterns:
 
     gelu_tanh(matmul(x, y) + bias)          also returns the sum, if something else reads it
     gelu_tanh_grad(matmul(x, y), saved)
     matmul(x, y) + bias                     if only library calls read it; otherwise the addition
                                             costs nothing in the region that reads it
 
-The library rounds once, after the epilogue; the ops of the region round after each step. Results
-differ in the last bit.
+The library rounds once, after the epilogue, while single ops round after each op. Results may
+therefore differ in the last bit.
 """
 
 from __future__ import annotations
@@ -44,17 +45,18 @@ LIBRARY_OPS = ("matmul", "self_attention", "self_attention_grad", "attention", "
 
 
 class _Found(NamedTuple):
-    """A matmul of a graph, and the nodes after it that can be its epilogue.
+    """A matmul node of a graph, and the nodes after it that can be its epilogue.
 
     Attributes:
-        epilogue: the epilogue that computes them.
+        epilogue: the library's epilogue that computes these nodes.
         matmul: the node of the matmul.
-        last: the node whose result the epilogue stores.
-        read: the value that the epilogue reads, a vector or a matrix.
-        saved: the value that the epilogue also stores, if any.
-        inside: positions of all nodes that the region computes, aliases included.
-        start: position before which everything that the region reads is computed, and after which
-            its results are read.
+        last: the node whose result the library call stores.
+        read: id of the other value that the epilogue reads, a vector or a matrix.
+        saved: id of the value that the epilogue also stores, or None.
+        inside: positions in the graph of all nodes that the region computes, including aliases such
+            as reshapes.
+        start: position at which the region can run: everything that it reads is computed before,
+            and its results are read after it.
     """
 
     epilogue: Epilogue
@@ -67,11 +69,11 @@ class _Found(NamedTuple):
 
 
 class _Matcher:
-    """Finds epilogues in a graph.
+    """Finds the epilogues of matmuls in a graph.
 
     Attributes:
-        producer: position of the node that computes a value.
-        readers: positions of the nodes that read a value.
+        producer: id of a value -> position of the node that computes it.
+        readers: id of a value -> positions of the nodes that read it.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -84,21 +86,21 @@ class _Matcher:
                     self.readers.setdefault(i, []).append(at)
 
     def found(self, at: int) -> _Found | None:
-        """Return the epilogue that ends with the node at a position, or None if none pays."""
+        """Return the epilogue that ends with the node at position `at`; None if none saves time."""
         node = self.graph.nodes[at]
         if node.op.name == "add" and not self.only_libraries_read(node.results[0]):
             return None
         return self.ending(at)
 
     def ending(self, at: int) -> _Found | None:
-        """Return the epilogue that ends with the node at a position, or None."""
+        """Return the epilogue that ends with the node at position `at`, or None."""
         node = self.graph.nodes[at]
         finders = {"gelu_tanh": self.gelu, "gelu_tanh_grad": self.gelu_gradient, "add": self.bias}
         finder = finders.get(node.op.name)
         return None if finder is None else finder(at, node)
 
     def bias(self, at: int, node: GraphNode) -> _Found | None:
-        """Return the epilogue of an addition of a vector to a matmul, or None."""
+        """Return the epilogue that adds a vector to a matmul and ends with `node`, or None."""
         for value, vector in (node.operands, node.operands[::-1]):
             produced = None if value is None else self.matmul(value, at)
             if produced is None or vector is None:
@@ -114,7 +116,7 @@ class _Matcher:
         return None
 
     def gelu(self, at: int, node: GraphNode) -> _Found | None:
-        """Return the epilogue of gelu of a matmul with a bias, or None."""
+        """Return the epilogue that computes bias and gelu and ends with `node`, or None."""
         producer, aliases = self.through_aliases(node.operands[0])
         if producer is None or self.graph.nodes[producer].op.name != "add":
             return None
@@ -129,7 +131,7 @@ class _Matcher:
         return found._replace(epilogue=kind, last=node, saved=saved, inside=tuple(sorted(inside)))
 
     def gelu_gradient(self, at: int, node: GraphNode) -> _Found | None:
-        """Return the epilogue of the gradient of gelu after a matmul, or None."""
+        """Return the epilogue that computes gelu's gradient and ends with `node`, or None."""
         value, read = node.operands
         produced = None if value is None else self.matmul(value, at)
         if produced is None or read is None:
@@ -141,10 +143,10 @@ class _Matcher:
         return _Found(GELU_GRADIENT, matmul, node, read, None, (*inside, at), at)
 
     def matmul(self, value: int, reader: int) -> tuple[GraphNode, tuple[int, ...]] | None:
-        """Return the matmul that computes a value, and its position with those of aliases.
+        """Return (node of the matmul that computes a value, positions of it and its aliases).
 
-        Returns None if another op computes the value, if it is no matmul of matrices of 16-bit
-        floats, or if anything but the node at position `reader` reads its result.
+        Returns None if another op computes the value, if the operands are not 16-bit floats, or if
+        any node other than the one at position `reader` reads the result.
         """
         producer, aliases = self.through_aliases(value)
         if producer is None or self.graph.nodes[producer].op.name != "matmul":
@@ -160,7 +162,10 @@ class _Matcher:
         return node, tuple(sorted(inside))
 
     def through_aliases(self, value: int | None) -> tuple[int | None, list[int]]:
-        """Return the position of the node that computes a value, and those of aliases after it."""
+        """Return (position of the node that computes a value, positions of aliases after it).
+
+        An alias is a node, such as a reshape, whose result is its operand's memory.
+        """
         aliases = []
         at = None if value is None else self.producer.get(value)
         while at is not None and self.graph.nodes[at].op.alias:
@@ -170,7 +175,10 @@ class _Matcher:
         return at, aliases
 
     def is_read_outside(self, value: int, inside: set[int]) -> bool:
-        """Return whether an output or a node that is not `inside` reads a value or its aliases."""
+        """Return whether a value or its alias is an output or read by a node not in `inside`.
+
+        `inside` are positions of nodes.
+        """
         if value in self.graph.outputs:
             return True
         for at in self.readers.get(value, ()):
@@ -182,7 +190,7 @@ class _Matcher:
         return False
 
     def only_libraries_read(self, value: int) -> bool:
-        """Return whether calls of libraries read a value, or its aliases, and no other nodes do."""
+        """Return whether calls of libraries, and no other nodes, read a value or its aliases."""
         if value in self.graph.outputs:
             return False
         readers = [self.graph.nodes[at] for at in self.readers.get(value, ())]
@@ -200,9 +208,9 @@ def _tensor(type_: ValueType) -> TensorType:
 
 
 def form_epilogues(graph: Graph, library: Library) -> Graph:
-    """Wrap matmuls and what can be their epilogues in regions; return the new graph.
+    """Wrap matmuls with the ops that can be their epilogues in regions; return the new graph.
 
-    A pair stays as it is if the library has no algorithm for it.
+    A matmul stays unchanged if the library has no algorithm for it with the epilogue.
     """
     matcher = _Matcher(graph)
     regions: dict[int, GraphNode] = {}  # by the position at which they run
@@ -230,7 +238,7 @@ def form_epilogues(graph: Graph, library: Library) -> Graph:
 
 
 def _region(graph: Graph, found: _Found) -> GraphNode:
-    """Return the region node of an epilogue; its operands are x, y and what the epilogue reads."""
+    """Return the region node that computes a matmul with its epilogue."""
     saved = () if found.saved is None else (found.saved,)
     outputs = (*saved, found.last.results[0])
     operands = [i for i in (*found.matmul.operands, found.read) if i is not None]
@@ -242,7 +250,7 @@ def _region(graph: Graph, found: _Found) -> GraphNode:
 
 
 def _chosen(library: Library, found: _Found, graph: Graph) -> _Chosen | None:
-    """Return the library's algorithm for a matmul with an epilogue, or None."""
+    """Return the library's algorithm for a matmul with an epilogue, or None if it has none."""
     values = (*found.matmul.operands, *found.matmul.results)
     x, y, result = (_tensor(graph.types[i]) for i in values if i is not None)
     problem = matmul_problem((x, y), (result,), **found.matmul.attributes)
@@ -252,9 +260,10 @@ def _chosen(library: Library, found: _Found, graph: Graph) -> _Chosen | None:
 
 
 def prepared(backend: Cuda, device: CudaDevice, body: Graph) -> Call | str | None:
-    """Return the call of a region that `form_epilogues` formed; None if the region is another one.
+    """Return the prepared call of a region that `form_epilogues` has formed.
 
-    A text is the reason why the library cannot compute it.
+    Returns None if `body` is another region, and a text with the reason if the library cannot
+    compute it.
     """
     if all(node.op.name != "matmul" for node in body.nodes):
         return None

@@ -1,14 +1,14 @@
-"""Graph pass: a matrix with rows that are not aligned is padded once for all matmuls that read it.
+"""Graph pass that pads a matrix with unaligned rows once for all matmuls that read it.
 
-Tensor cores need rows that begin at multiples of 16 bytes. `cublaslt` copies a large matrix with
-other rows for each matmul. The gradient of a language model's logits is read by two, so a compiled
-function pads it once:
+Tensor cores need rows that begin at multiples of 16 bytes. Without this pass, `cublaslt` copies a
+large matrix with other rows for each matmul. The gradient of a language model's logits, for
+instance, is read by two matmuls; a compiled function pads it once:
 
     %2 = matmul(%0, %1)                              %4 = pad_constant(%0, high=(0, 7))
     %3 = matmul(%0, %x, transpose_a=True)     ->     %2 = matmul(%4, pad_constant(%1, high=(7, 0)))
                                                      %3 = first rows of matmul(%4, %x, ...)
 
-The padding is zero, so every result is the same.
+The padding consists of zeros and does not change any result. `Cuda.use_cublaslt` calls the pass.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def pad_operands(graph: Graph) -> Graph:
 
 
 def _is_unaligned(type_: ValueType) -> bool:
-    """Return whether a value is a matrix of 16-bit floats with rows that are not aligned."""
+    """Return whether a value's type is a matrix of 16-bit floats with unaligned rows."""
     if not isinstance(type_, TensorType) or type_.ndim != 2 or type_.dtype not in DTYPES:
         return False
     return type_.shape[1] % ALIGNED != 0
 
 
 def _pays(types: Sequence[ValueType], node: GraphNode) -> bool:
-    """Return whether a matmul of two matrices does enough work for copies of all its matrices."""
+    """Return whether a matmul of two matrices does enough work to pay for copies of all three."""
     found = [types[i] for i in (*node.operands, *node.results) if i is not None]
     if any(not isinstance(t, TensorType) or t.ndim != 2 for t in found) or len(found) != 3:
         return False
@@ -72,12 +72,12 @@ def _pays(types: Sequence[ValueType], node: GraphNode) -> bool:
 
 
 class _Padding:
-    """Builds the graph with padded operands.
+    """Builds the new graph, with padded operands of matmuls.
 
     Attributes:
         types: the types of all values.
         nodes: the nodes of the new graph so far.
-        made: the padded copy of a value, by (value, axis).
+        made: (value, axis) -> the value's copy that is padded along that axis.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -99,9 +99,10 @@ class _Padding:
         attributes: dict[str, object],
         result: int | None = None,
     ) -> int:
-        """Append a node that calls an op; return its result, a new value or the given one.
+        """Append a node that calls an op; return the id of its result.
 
-        `like` is the node in whose place it is.
+        `result` is the id that the result must have; None creates a new value. `like` is the node
+        that is replaced, whose source location is kept.
         """
         op = OPS[name]
         if result is None:
@@ -112,7 +113,7 @@ class _Padding:
         return result
 
     def pad(self, value: int, axis: int, like: GraphNode) -> int:
-        """Return a value padded with zeros at the end of an axis, to a multiple of ALIGNED."""
+        """Return the id of a value padded with zeros along an axis to a multiple of ALIGNED."""
         found = self.made.get((value, axis))
         if found is None:
             high = [0, 0]
@@ -124,8 +125,9 @@ class _Padding:
     def matmul(self, node: GraphNode, value: int) -> None:
         """Append a matmul whose operand `value` is padded at the end of its rows.
 
-        If rows are summed over, the other operand is padded as well, by zeros to multiply with.
-        Otherwise the result is longer, and its first part is copied.
+        If the padded axis is summed over, the other operand is padded with zeros as well. Otherwise
+        the result of the matmul has additional rows or columns, and only the original ones are
+        copied to the final result.
         """
         (result,), attributes = node.results, dict(node.attributes)
         operands = [i for i in node.operands if i is not None]

@@ -1,8 +1,8 @@
-"""Copies of matrices to rows of another pitch (cuda/pitch.cuh), as launches.
+"""Launches of the kernel that copies a matrix to rows of another pitch (cuda/pitch.cuh).
 
 The pitch is the distance from one row to the next. `cublaslt` copies matrices for tensor cores,
-which need rows that begin at multiples of 16 bytes and lengths that are such multiples. Without
-them a matmul takes six times as long, so a copy pays for large matrices.
+which need rows whose starts and lengths are multiples of 16 bytes. Without tensor cores a matmul
+takes six times as long, so a copy pays for large matrices.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def copy_rows(
     to_columns: int,
     to_pitch: int,
 ) -> Launch:
-    """Return the launch that copies the matrix in buffer 0 to one of another pitch in buffer 1.
+    """Return the launch that copies a matrix in buffer 0 to buffer 1 with another pitch.
 
-    The target may have more rows and columns; these are filled with zeros. Pitches are elements
-    from one row to the next.
+    The target may have additional rows and columns, which are filled with zeros. A pitch is the
+    number of elements from the start of one row to the start of the next.
     """
     stored = f"u{8 * dtype.itemsize}"
     name = f"copy_rows_{stored}"
@@ -68,7 +68,7 @@ def _pad_constant(
 ) -> Plan | None:
     """Return the launch plan of padding with zeros at the end of a matrix's rows and columns.
 
-    Leading axes that are not padded count as rows. None: another kind of padding.
+    Leading axes that are not padded count as rows. Returns None for other kinds of padding.
     """
     (x,), (out,) = types, results
     zero = value == 0 and math.copysign(1.0, value) > 0

@@ -1,7 +1,8 @@
-"""CUDA kernels of tiled matmul and convolution (cuda/product.cuh), as launches.
+"""Launches of the CUDA kernels of tiled matmul and convolution (cuda/product.cuh).
 
-They use tensor cores for float16 and bfloat16 (and TF32 on request), register tiles for float32.
-`CudaDevice.matmul` calls `launch_of`, whose launch runs if cuBLASLt does not compute the matmul.
+The kernels use tensor cores for float16 and bfloat16 (for float32 only if the user allows TF32),
+and otherwise tiles in registers for float32. `CudaDevice.matmul` calls `launch_of`, whose launch
+runs if cuBLASLt does not compute the matmul.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ RESIDENT, RESIDENT_OTHERS = 512, 384
 
 
 def uses_tf32() -> bool:
-    """Return whether DUOGRAPH_CUDA_TF32 lets float32 matmul use TF32, which drops 13 bits."""
+    """Return whether the user allows TF32, which ignores 13 operand bits, in float32 matmuls."""
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """Return the kind of tensor-core instruction for a dtype, such as "mma_f16"; None if none.
+    """Return the kind of tensor-core instruction for a dtype, such as "mma_f16", or None.
 
-    Kinds are constants of cuda/mma.cuh. Devices before compute capability 8.0 have float16 only;
-    TF32 must be switched on.
+    Kinds are constants of cuda/mma.cuh. Devices before compute capability 8.0 have tensor cores for
+    float16 only; float32 needs TF32 to be allowed.
     """
     if dtype is float16:
         return "mma_f16"
@@ -93,7 +94,7 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _adjacent(operand: Operand) -> bool:
-    """Return whether a matmul operand is in memory, with adjacent elements along one axis."""
+    """Return whether a matmul operand is a stored matrix with adjacent elements along one axis."""
     return isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step)
 
 

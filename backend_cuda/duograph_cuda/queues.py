@@ -1,9 +1,10 @@
-"""The streams and events of a CUDA device: what `Cuda.streams` returns.
+"""Implements the streams and events of a CUDA device, which `Cuda.streams` returns.
 
-A device begins with one stream, the main one. The first call of `new_stream` makes the device take
-care of several: freed memory is kept until all streams have passed the point where it was freed
-(`join`), uploads are there for every stream, and a copy to the host waits for all of them. CUDA
-graphs and cuDNN always run on the main stream, behind the work of the caller's stream.
+A device begins with one stream, the main stream. After the first call of `new_stream` the device
+synchronizes several streams: freed memory is not reused before all streams have passed the point
+where it was freed (`join`), later work of every stream waits for an upload, and a copy to the host
+waits for all streams. CUDA graphs and cuDNN always run on the main stream, behind the work of the
+caller's stream.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NOT_READY = 600
 
 
 class _Stream:
-    """A stream of a device; another one may use the driver's stream afterwards."""
+    """A stream of a device; after its deletion another `_Stream` can use the driver's stream."""
 
     def __init__(self, queues: Queues, handle: Any) -> None:
         self.queues = queues
@@ -37,7 +38,7 @@ class _Stream:
 
 
 class _Event:
-    """An event of a device; the driver's event is destroyed later, when that is safe."""
+    """An event of a device; after its deletion the driver's event is destroyed when possible."""
 
     def __init__(self, queues: Queues, handle: Any) -> None:
         self.queues = queues
@@ -48,7 +49,7 @@ class _Event:
 
 
 class _Local(threading.local):
-    """The stream that a thread has chosen, and those that it left for the main one."""
+    """Thread-local state: the thread's chosen stream, and those that `enter_main` replaced."""
 
     def __init__(self, queues: Queues) -> None:
         self.stream: _Stream | None = None
@@ -57,7 +58,7 @@ class _Local(threading.local):
 
 
 class _End:
-    """Lets a thread's later successor of the same number begin on the main stream."""
+    """Resets a thread's stream at its end, since a later thread may have the same identifier."""
 
     def __init__(self, queues: Queues) -> None:
         self.gate = queues.device.gate
@@ -68,7 +69,7 @@ class _End:
 
 
 class StreamTimer(DeviceTimer):
-    """The clock of a CUDA device: timed events in the stream of the thread."""
+    """The clock of a CUDA device: events with a time in the calling thread's stream."""
 
     def __init__(self, queues: Queues) -> None:
         self.queues = queues
@@ -85,8 +86,8 @@ class Queues(Streams):
     """The streams and events of one CUDA device.
 
     Attributes:
-        handles: the driver's streams, the main one first.
-        idle: those that no `_Stream` uses.
+        handles: the driver's streams, the main stream first.
+        idle: the driver's streams that no `_Stream` uses.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -121,7 +122,7 @@ class Queues(Streams):
 
     @property
     def current(self) -> object:
-        """The driver's stream of this thread."""
+        """The driver's stream that the calling thread has chosen."""
         return self._handle(self._local.stream)
 
     def use_stream(self, stream: _Stream | None) -> None:
@@ -142,7 +143,7 @@ class Queues(Streams):
         return not code
 
     def _look(self) -> None:
-        """Raise the errors that finished kernels have found."""
+        """Raise the error, if any, that finished kernels have recorded, such as a wrong index."""
         record = self.device.record
         if record is not None and record.unread:
             record.look()
@@ -150,7 +151,7 @@ class Queues(Streams):
     # ---- events ---------------------------------------------------------------------------------
 
     def mark(self) -> object:
-        """Record a timed event behind the work so far of this thread's stream; return it."""
+        """Append an event with a time to the calling thread's stream; return the event."""
         return self.record_event(self._local.stream, True)
 
     def record_event(self, stream: _Stream | None, timing: bool) -> _Event:
@@ -177,7 +178,7 @@ class Queues(Streams):
     # ---- several streams together ---------------------------------------------------------------
 
     def order(self, first: list[object], then: list[object]) -> None:
-        """Let later work of the streams `then` wait for the work so far of the streams `first`."""
+        """Make later work of the streams `then` wait for the work queued on streams `first`."""
         for one in first:
             event = self._check("cuEventCreate", self.device.no_timing)
             try:
@@ -189,14 +190,14 @@ class Queues(Streams):
                 self._check("cuEventDestroy", event)
 
     def join(self) -> None:
-        """Let all streams wait for each other, and free the memory that was kept until then."""
+        """Make all streams wait for each other, and free the memory whose reuse depends on that."""
         with self.device.lock:
             self.device.pool.collect()
             self.order(self.handles, self.handles)
             self.device.pool.settle()
 
     def synchronize(self) -> None:
-        """Wait for all streams, and free the memory that was kept until then."""
+        """Wait for all streams, and free the memory whose reuse depends on that."""
         with self.device.lock:
             self.device.pool.collect()
             for handle in self.handles:
@@ -204,7 +205,7 @@ class Queues(Streams):
             self.device.pool.settle()
 
     def enter_main(self) -> None:
-        """Let this thread work on the main stream, behind what it did on its own."""
+        """Switch the calling thread to the main stream, behind its work on its own stream."""
         local = self._local
         own = local.stream
         local.left.append(own)
@@ -213,7 +214,7 @@ class Queues(Streams):
             self.use_stream(None)
 
     def leave_main(self) -> None:
-        """Undo `enter_main`; the thread's stream goes on behind the work of the main one."""
+        """Undo `enter_main`: switch to the thread's own stream, behind the main stream's work."""
         own = self._local.left.pop()
         if own is not None:
             self.order([self.device.main], [own.handle])

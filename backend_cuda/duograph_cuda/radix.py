@@ -1,6 +1,7 @@
-"""Launches of the stable radix sort of cuda/radix.cuh, by digits of 8 bits.
+"""Launches of the stable radix sort in cuda/radix.cuh, by digits of 8 bits.
 
-`sorting` calls `radix_passes`; nothing here converts values to keys.
+`sorting` calls `radix_passes`, and must convert values to unsigned keys in the same order first.
+Nothing here runs a kernel.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh"))
 
 
 def scratch_of(key: DType, rows: int, n: int) -> tuple[int, ...]:
-    """Return the bytes of each of the six scratch buffers that `radix_passes` needs.
+    """Return the size in bytes of each of the six scratch buffers that `radix_passes` needs.
 
-    They serve `rows` rows of `n` keys of dtype `key`.
+    The sizes are for sorting `rows` rows of `n` keys of dtype `key`.
     """
     counts = rows << BITS
     keys, ids = rows * n * key.itemsize, rows * n * 4
@@ -37,12 +38,13 @@ def _tile(key: DType, size: int) -> int:
 
 
 def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[list[Launch], int]:
-    """Return the launches that sort rows of unsigned keys, and the number of passes.
+    """Return (launches that sort rows of unsigned keys, number of passes).
 
-    They sort by the lowest `bits` of the keys. The buffers from number `place` on are those of
-    `scratch_of`: keys, ids, the same again, and two more. The keys must be in the first. After the
-    last of p passes, keys and ids (positions in the row before sorting) are in the first two
-    buffers if p is even, else in the next two.
+    They sort by the lowest `bits` bits of the keys. The six buffers from number `place` on have the
+    sizes of `scratch_of`: keys, ids, keys and ids again, and two for counts. An id is the position
+    of a key in its row before sorting. The keys must be in the first buffer. After all passes,
+    sorted keys and ids are in the first two buffers if the number of passes is even, else in the
+    next two.
     """
     tile = _tile(key, rows * n)
     tiles, each = ceil_div(n, tile), tile // THREADS

@@ -1,7 +1,7 @@
 """CUDA kernels of softmax, layer_norm and their gradients along rows (cuda/rows.cuh).
 
-By its length, a row is processed by a part of a warp, a warp or a block of threads. `Cuda.plan`
-finds the builders in the backend's kernel table.
+Depending on its length, a row is processed by a part of a warp, by a warp or by a block of threads.
+`Cuda.plan` finds the builders in the backend's kernel table. Nothing here runs a kernel.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ MOST = 1 << 30
 
 
 class Division(NamedTuple):
-    """How threads share a row: the template parameters of rows.cuh.
+    """How a row is divided among threads: the template parameters of rows.cuh.
 
     Attributes:
-        lanes: threads that share a row.
-        vectors: vectors of 16 bytes that a thread loads together.
-        edges: whether the row's length is no multiple of a vector.
+        lanes: number of threads that process a row together.
+        vectors: number of vectors, of 16 bytes each, that a thread loads together.
+        edges: whether the row's length is not a multiple of a vector's length.
         paged: whether the row is longer than the vectors of all its threads, so that they loop over
             it.
     """
@@ -70,7 +70,7 @@ class Division(NamedTuple):
 
 
 def division_of(n: int, dtype: DType) -> Division:
-    """Return how threads share a row of n elements of a dtype, by its length."""
+    """Return how a row of n elements of a dtype is divided among threads."""
     v = 16 // dtype.itemsize
     edges = n % v != 0
     lanes = 16 if edges else 8  # the elements outside of the vectors need as many threads
@@ -96,8 +96,8 @@ def _rows(
 
     Args:
         name: name of the template in rows.cuh.
-        dtypes: its dtype arguments.
-        shape: rows, and elements of a row.
+        dtypes: dtype arguments of the template.
+        shape: number of rows, and number of elements of a row.
         buffers: (dtype, buffer number) of each pointer argument.
         more: further scalar arguments, as (dtype, value).
         last: further template arguments.
@@ -145,7 +145,7 @@ def layer_norm_core(
 ) -> Plan | None:
     """Return the launches of layer_norm on CUDA over the axes from `axis` on; None if unsupported.
 
-    The results are the normalised tensor, the mean and the reciprocal standard deviation.
+    The op's results are the normalised tensor, the mean and the reciprocal standard deviation.
     """
     if not _supported(types, results, axis):
         return None
@@ -157,10 +157,10 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launches of layer_norm's gradients for x, gamma and beta; None if unsupported.
+    """Return the launches of layer_norm's gradients with respect to x, gamma and beta.
 
-    The gradients of gamma and beta are sums over the rows: partial sums first, which a last launch
-    adds in a fixed order. Unsupported are other dtypes and an empty x.
+    The gradients of gamma and beta are sums over the rows. Partial sums are computed first; a last
+    launch adds them in a fixed order. Returns None for unsupported dtypes and for an empty x.
     """
     if not _supported(types, results, axis):
         return None

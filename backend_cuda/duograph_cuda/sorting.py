@@ -1,7 +1,7 @@
 """CUDA kernels of sort and topk along an axis, and of scatter_add (cuda/sort.cuh, scatter.cuh).
 
-Both build on the radix sort of `radix`. `Cuda.plan` finds the builders in the backend's kernel
-table.
+All of them use the radix sort of `radix`. `Cuda.plan` finds the builders in the backend's kernel
+table. Equal elements must keep their order, so that results do not vary between runs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
 
 
 def _sort(x: TensorType, axis: int, descending: bool, chosen: int) -> Plan | None:
-    """Return the launches that sort lines along an axis and write the first `chosen` elements.
+    """Return the launches that sort a tensor along an axis and store the first `chosen` elements.
 
-    The results are these elements and their indices. None if unsupported.
+    The op's results are these elements and their indices. Returns None if unsupported.
     """
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size or not chosen or n >= 1 << 31 or x.dtype.is_complex:
@@ -90,14 +90,15 @@ def _added(
     shape: tuple[int, int, int],
     last: bool = False,
 ) -> Plan:
-    """Return the launches that copy x, sort the rows of the updates, and add the updates in order.
+    """Return the launches of a scatter: copy x, sort the updates by row, apply them in order.
 
     Args:
         device: the device.
         types: types of x, of the indices, and of the updates.
         rows_of: the launch that writes the row of each update to buffer 4.
         shape: (number of updates of each column, rows of x, elements of a row).
-        last: whether the last update of a row replaces it instead; a row is then one element.
+        last: whether the last update of a row replaces its value, instead of adding all updates; a
+            row is then one element.
     """
     x = types[0]
     count, n, inner = shape
@@ -131,9 +132,9 @@ def _added(
 
 
 def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launches of scatter_add; None if the kernels of `backend.grid` do it better.
+    """Return the launches of scatter_add; None if the kernels of `backend.grid` are to be used.
 
-    The updates of a row are added in a fixed order: in chunks of the sorted indices.
+    The updates of a row are added in a fixed order, by chunks of the sorted indices.
     """
     x, indices, updates = types
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])

@@ -1,7 +1,7 @@
-"""The CUDA C++ dialect of the kernel code generator, and the hand-written CUDA sources.
+"""Defines the CUDA C++ dialect for generated kernels, and reads the hand-written CUDA sources.
 
-The kernel builders of the CUDA backend call `text` for files under cuda/, and the printers of
-generated kernels use the dialect `CUDA`. Nothing here compiles a source.
+The kernel builders of the CUDA backend call `text` for files under cuda/, and the code generators
+use the dialect `CUDA`. Nothing here compiles a source.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ HERE = pathlib.Path(__file__).parent / "cuda"
 
 @functools.cache
 def text(*names: str) -> str:
-    """Return the source of CUDA files under cuda/, concatenated."""
+    """Return the concatenated source of the CUDA files `names` under cuda/."""
     return "".join((HERE / name).read_text() for name in names)

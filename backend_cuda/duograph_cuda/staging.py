@@ -1,9 +1,10 @@
-"""Uploads of host arrays through page-locked buffers, so that no upload waits for the device.
+"""Uploads host arrays through page-locked buffers, so that no upload waits for the device.
 
-The driver reads page-locked memory after the call that started the copy has returned, so the caller
-could change the array too early. Memory that is not page-locked it copies in pieces, and waits for
-the kernels queued before. `Staging` therefore copies an array to a page-locked buffer of its own
-and starts the transfer from there. A CUDA event tells when the buffer is free again.
+The driver may read page-locked memory after the call that started the copy has returned, so the
+caller could change the array too early. Memory that is not page-locked is copied in chunks, and the
+driver waits for earlier kernels. `Staging` therefore copies an array to its own page-locked buffer
+and starts the transfer from there. A CUDA event tells when the buffer is free again. `CudaDevice`
+and `exchange` call this module.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class Staging:
         self._buffers: dict[int, collections.deque[tuple[int, object]]] = {}
 
     def upload(self, target: int, source: int, nbytes: int) -> None:
-        """Queue a copy of host memory to the device; the host memory may change afterwards.
+        """Queue a copy of host memory to the device; the caller may change that memory afterwards.
 
-        `target` and `source` are addresses. The caller holds the device's lock.
+        `target` and `source` are addresses. The caller must hold the device's lock.
         """
         device = self.device
         if nbytes <= IMMEDIATE:
@@ -72,8 +73,8 @@ class Staging:
     def download(self, source: int, nbytes: int) -> tuple[int, int, object]:
         """Queue a copy of device memory to a page-locked buffer.
 
-        Returns (size, address, event of the copy); the caller passes them to `give_back`. It holds
-        the device's lock.
+        Returns (size of the buffer, its address, event behind the copy), which the caller must pass
+        to `give_back` when it has read the buffer. The caller must hold the device's lock.
         """
         device = self.device
         size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
@@ -87,7 +88,7 @@ class Staging:
         return size, buffer, event
 
     def give_back(self, size: int, buffer: int, event: object) -> None:
-        """Let the buffer of a download be used again; may be called by a destructor."""
+        """Mark the buffer of a download as free for reuse; destructors may call this."""
         self._buffers[size].append((buffer, event))
 
     def _transfer(self, target: int, buffer: int, source: int, nbytes: int) -> None:
@@ -115,7 +116,8 @@ class Staging:
     def _buffer(self, size: int) -> tuple[int, object]:
         """Return (address, event) of a page-locked buffer of `size` bytes that no transfer uses.
 
-        It is a known buffer, a new one while there is room, or a known one after a wait.
+        It is an existing free buffer if there is one; otherwise a new buffer if the total size
+        stays below LIMIT; otherwise an existing buffer, after waiting for its transfer.
         """
         device = self.device
         known = self._buffers.setdefault(size, collections.deque())
@@ -143,7 +145,7 @@ class Staging:
         return buffer, event
 
     def free(self) -> None:
-        """Return all page-locked buffers to the system, after a wait for their transfers."""
+        """Wait for the transfers of all page-locked buffers and free the buffers."""
         device = self.device
         for size, known in self._buffers.items():
             while known:

@@ -1,4 +1,4 @@
-"""Launches of kernels that instantiate a template of the CUDA files under cuda/.
+"""Makes launches of kernels that instantiate a C++ template of the CUDA files under cuda/.
 
 The kernel builders of this backend call `launch_of`; nothing is compiled here.
 """
@@ -31,10 +31,10 @@ def launch_of(
     Args:
         files: names of the files under cuda/.
         name: name of the template, without its prefix.
-        dtypes, choices: its template arguments: dtypes first, then integers and bools.
+        dtypes, choices: the template arguments, dtypes first, then integers and bools.
         buffers: (dtype, buffer number) of each pointer argument.
         scalars: (dtype, value) of each further argument.
-        groups, threads: number of blocks, and of threads of a block.
+        groups, threads: number of blocks, and number of threads of a block.
     """
     numbers = [str(int(c)) for c in choices]
     names = [SUFFIX[d] for d in dtypes]

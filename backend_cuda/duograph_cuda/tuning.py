@@ -1,10 +1,11 @@
-"""The choice among several prepared calls of an op by their measured times.
+"""Chooses among several prepared calls of an op by their measured times.
 
 DUOGRAPH_CUDA_TUNE    `1` measures; otherwise the libraries' own first choices are used
 
-`Cuda.prepare` calls `fastest`. Algorithms add in different orders, so that the choice decides the
-last bits of a result. Therefore nothing is measured unless the user asks for it, and the disk cache
-keeps each choice: later processes compute the same bits.
+`Cuda.prepare` and `cublaslt` call `fastest`. Algorithms add in different orders, so the choice
+affects the last bits of a result. Therefore nothing may be measured unless the user switches
+measurements on, and the disk cache keeps each choice, so that later processes compute the same
+bits.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_CALLS = 20
 
 
 def wanted() -> bool:
-    """Return whether the user asks for measured choices, by DUOGRAPH_CUDA_TUNE=1."""
+    """Return whether the user has switched measured choices on, by DUOGRAPH_CUDA_TUNE=1."""
     return os.environ.get("DUOGRAPH_CUDA_TUNE", "0") == "1"
 
 
@@ -44,17 +45,17 @@ def fastest(
     make: Callable[[str], Call | None],
     sizes: Sequence[int],
 ) -> Call | None:
-    """Return the prepared call that takes the least time, as this or an earlier process measured.
+    """Return the fastest of several prepared calls, as this or an earlier process has measured.
 
-    None if no candidate could be run.
+    Returns None if no candidate could be run.
 
     Args:
-        device: the device.
-        what: text that tells this op and its types from all others.
-        candidates: names and calls of the ways to compute it; each is measured before the next is
-            requested.
-        make: function of a name that prepares the call of that name, or returns None.
-        sizes: bytes of the operands.
+        device: the device that runs the calls.
+        what: text that identifies the op and its operand types, used as the key of the choice.
+        candidates: (name, prepared call) of each way to compute the op; each is measured before the
+            next is requested.
+        make: function of a candidate's name that returns the prepared call of that name, or None.
+        sizes: size in bytes of each operand.
     """
     key = disk_cache.key_of("cuda choice", FORMAT, device.name, what)
     known = disk_cache.read(key, SUFFIX)
@@ -81,7 +82,7 @@ def fastest(
 def _seconds(device: CudaDevice, run: Callable[[], object], best: float) -> float:
     """Return the seconds that a call takes on the device.
 
-    It is measured only once if it is far from `best`, the shortest time so far.
+    The call is measured only once if it is much slower than `best`, the shortest time so far.
     """
 
     def taken(calls: int) -> float:

@@ -1,7 +1,8 @@
 """The OpenCL backend, for all OpenCL devices that run a test kernel correctly.
 
-The kernels and the execution of graphs are those of `duograph.backend.grid`; this package adds the
-driver. It must not contain kernels of its own.
+The core calls the methods of `OpenCL`. The kernels and the execution of graphs come from
+`duograph.backend.grid`; this package adds the driver. It must not contain kernels, so that all
+GPU-style backends use the same kernels.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class OpenCL(GridBackend):
         self._open: dict[int, Device] = {}
 
     def available(self) -> str | None:
-        """Return None if some OpenCL device works, else the problems of all devices."""
+        """Return None if some OpenCL device works, else a text with the problems of all devices."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or _NO_PLATFORM
@@ -73,11 +74,11 @@ class OpenCL(GridBackend):
         return found
 
     def timer(self, device_id: int) -> QueueTimer:
-        """Return the clock of an OpenCL device's queue."""
+        """Return the clock of an OpenCL device's queue, by which observers learn kernel times."""
         return self.device(device_id).timer()
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Time each matmul tile size on an OpenCL device and store the best; yield report lines."""
+        """Time each matmul tile size on a device and store the best; yield lines of a report."""
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)
@@ -92,7 +93,7 @@ class OpenCL(GridBackend):
     def _candidates(self) -> list[cl.Device]:
         """Return the OpenCL devices that work, found at the first call.
 
-        Stores in `problems` why others do not work.
+        It stores in `problems` the reasons why other devices do not work.
         """
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()

@@ -1,7 +1,7 @@
-"""One OpenCL device: context, in-order queue, programs and buffers.
+"""Implements one OpenCL device: its context, in-order queue, programs and buffers.
 
-`duograph.backend.grid` calls the methods of `Device`. Kernel launches return at once; the host
-waits for them when it reads a value.
+`duograph.backend.grid` calls the methods of `Device`. Kernel launches must return immediately; the
+host waits for them only when it reads a value.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Device(GridDevice):
         _opened.add(self)
 
     def _usable(self, features: Features) -> Features:
-        """Return the features without subgroups if kernels have no use for them, or they fail."""
+        """Return `features`, without subgroups if kernels do not use them or they fail a test."""
         if features.subgroups and (
             self.serial or not subgroups_work(self.context, _options(self.cl_device, features))
         ):
@@ -100,7 +100,7 @@ class Device(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def build(self, source: str) -> cl.Program:
-        """Compile an OpenCL source, or load the compiled program from the disk cache."""
+        """Compile an OpenCL source, or load it compiled from the disk cache; return the program."""
         self.alive()
         return build_program(self, source)
 
@@ -158,9 +158,10 @@ class Device(GridDevice):
             )
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """Return the exception for an OpenCL error at `what`; the caller raises it.
+        """Return the exception for an OpenCL error; the caller raises it.
 
-        Raises DeviceError itself, and marks the device as lost, if no queue of it works any more.
+        `what` is the name of the op or call, for the message. If the error means that the device is
+        lost, the method marks the device as unusable and raises DeviceError itself.
         """
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
@@ -181,10 +182,10 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """Call `function` again after an OpenCL error, with the pool emptied; return its result.
+        """Empty the memory pool and call `function` again after an OpenCL error; return its result.
 
-        Raises the error's exception (`failure`) unless it was a lack of memory. Drivers may
-        allocate memory when a buffer is first used, not when it is created.
+        If the error was not a lack of memory, its exception (`failure`) is raised instead. The
+        retry is necessary because drivers may allocate memory only when a buffer is first used.
         """
         failure = self.failure(what, error)
         if not isinstance(failure, DeviceMemoryError):
@@ -196,7 +197,7 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self) -> None:
-        """Raise DeviceError if the device is lost or the process forked after opening it.
+        """Raise DeviceError if the device is lost or the process was forked after opening it.
 
         A forked child has none of the driver's threads, so a call would block for ever.
         """
@@ -204,9 +205,9 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Mark the device as unusable for `reason`, without a release of its driver objects.
+        """Mark the device as unusable for `reason`, without releasing its driver objects.
 
-        A release could block for ever.
+        Releasing these objects could block for ever.
         """
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
@@ -234,7 +235,7 @@ class Device(GridDevice):
     def copy_in(self, array: Array) -> Block:
         """Copy a NumPy array to a new OpenCL buffer; return its handle.
 
-        The copy of a small array waits for no earlier launch.
+        The call does not wait for earlier launches if the array is small.
         """
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
@@ -283,7 +284,7 @@ class Device(GridDevice):
         self._sending.clear()
 
     def timer(self) -> QueueTimer:
-        """Return the clock of the device's queue, which notes times from now on."""
+        """Return the clock of the device's queue, which records times from now on."""
         with self._lock:
             if not self._noted:
                 self.synchronize()
@@ -293,7 +294,7 @@ class Device(GridDevice):
         return QueueTimer(self)
 
     def memory_stats(self) -> dict[str, int]:
-        """Return the statistics of the device's memory pool, and how often data was copied."""
+        """Return statistics of the device's memory pool, and the numbers of copies in and out."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:
@@ -310,7 +311,7 @@ class Device(GridDevice):
 
 
 class QueueTimer(DeviceTimer):
-    """The clock of an OpenCL device: markers in its queue, which note when they are reached."""
+    """The clock of an OpenCL device: markers in its queue, which record when they are reached."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -328,7 +329,7 @@ class QueueTimer(DeviceTimer):
 def _options(device: cl.Device, features: Features) -> list[str]:
     """Return the OpenCL compiler options for a device with given features.
 
-    Division is exact, as in NumPy, if the device supports that.
+    If the device supports it, division is correctly rounded as in NumPy.
     """
     options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:

@@ -1,7 +1,8 @@
-"""What an OpenCL device can do, less what two environment variables take away.
+"""Determines which features of an OpenCL device kernels may use.
 
-`Device` and `probe` ask `features_of`. With the variables one device stands in for weaker ones, so
-that the kernels for these can be tested without them. This module launches nothing.
+`Device` and `probe` call `features_of`. Two environment variables, `DUOGRAPH_OPENCL_WITHOUT` and
+`DUOGRAPH_OPENCL_LIMITS`, remove features or lower limits, so that kernels for weaker devices can be
+tested without such a device. This module launches nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +32,17 @@ class Features:
     """What kernels may use on a device, and the device's limits.
 
     Attributes:
-        fp64: 64-bit floating point.
-        fp16: instructions that convert float16.
-        int64: 64-bit integers, which the embedded profile leaves to an extension.
+        fp64: whether there is 64-bit floating point.
+        fp16: whether there are instructions that convert float16.
+        int64: whether there are 64-bit integers, which OpenCL's embedded profile has only as an
+            extension.
         fma: whether the compiler may use a multiply-add instruction.
-        pragmas: clang's pragmas, if the compiler is clang.
-        subgroups: how work items of a subgroup exchange values (`_SHUFFLES`); 0: not at all.
-        group: most work items of any group.
-        kernel_group: most work items of a group of any kernel; each kernel may have a lower limit.
+        pragmas: whether clang's pragmas may be used, if the compiler is clang.
+        subgroups: how work items of a subgroup exchange values, a number of `_SHUFFLES`; 0 if they
+            cannot.
+        group: most work items that any group may have.
+        kernel_group: most work items of a group with which kernels are launched; a kernel may have
+            a lower limit.
         local: bytes of local memory of a group.
         buffer: bytes of the largest buffer.
         address: bits of an address.
@@ -63,7 +67,7 @@ class Features:
         return frozenset(name for name in names if getattr(self, name))
 
     def options(self) -> list[str]:
-        """Return the macro definitions by which the prelude of kernels learns of the features."""
+        """Return compiler options that define macros for the features, which the prelude reads."""
         options = []
         for name in ("fp64", "fma", "pragmas"):
             if not getattr(self, name):
@@ -83,10 +87,10 @@ _EMBEDDED_LIMITS = {"local": 1 << 10, "buffer": 1 << 20, "address": 32}
 
 
 def features_of(device: cl.Device, environment: Mapping[str, str] = os.environ) -> Features:
-    """Return the features of an OpenCL device, without those that the environment takes away.
+    """Return the features of an OpenCL device, without those that the environment removes.
 
     Raises:
-        DeviceError: one of the two environment variables has a name or a number without meaning.
+        DeviceError: one of the two environment variables has an unknown name or an invalid number.
     """
     extensions = device.extensions.split()
     embedded = "EMBEDDED" in device.profile
@@ -112,7 +116,7 @@ def features_of(device: cl.Device, environment: Mapping[str, str] = os.environ) 
 
 
 def _restrictions(environment: Mapping[str, str]) -> tuple[set[str], dict[str, int]]:
-    """Return (names of features, limits by name) that the environment takes away or lowers."""
+    """Return (features that the environment removes, dict from limit name to its lower value)."""
     without: set[str] = set()
     limits: dict[str, int] = {}
     for name in _words(environment, WITHOUT_VARIABLE):

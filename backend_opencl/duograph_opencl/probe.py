@@ -1,7 +1,7 @@
 """Tests whether an OpenCL device works, by running a small kernel on it.
 
-The OpenCL backend calls `probe` for each device that it finds. The test must not raise for a broken
-driver.
+The OpenCL backend calls `probe` for each device that it finds. The test must not raise an exception
+if the driver is broken.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __kernel void probe(__global int *sum, __global int *size) {
 def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
     """Return whether work items of a subgroup can exchange values by the prelude's macros.
 
-    The subgroups must be of one size, a power of two; `options` are the compiler's.
+    All subgroups must have the same size, a power of two. `options` are the compiler's options.
     """
     queue = cl.CommandQueue(context)
     items = 64
@@ -85,7 +85,8 @@ def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:
     """Build an OpenCL program without the cache that pyopencl keeps on disk.
 
-    pyopencl warns of whatever a compiler says; Intel's says something about each program.
+    It suppresses pyopencl's warnings about compiler output, since Intel's compiler prints some for
+    each program.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)

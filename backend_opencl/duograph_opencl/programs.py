@@ -1,7 +1,7 @@
-"""Disk cache of compiled OpenCL programs and of tuned matmul tile sizes.
+"""Keeps compiled OpenCL programs and tuned matmul tile sizes in the disk cache.
 
-`Device` and `OpenCL.tune` call it. Keys include the device and its driver. A missing or unusable
-program entry is built again.
+`Device` and `OpenCL.tune` call it. Cache keys must include the device and its driver. A program
+whose entry is missing or unusable is built again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def build_program(device: Device, source: str) -> cl.Program:
     """Return the program of an OpenCL source, from the disk cache or compiled.
 
     Raises:
-        DeviceError: it does not build; the message names files with the source and the log.
+        DeviceError: the source does not build; the message names files with the source and the log.
     """
     d = device.cl_device
     key = disk_cache.key_of(_FORMAT, source, " ".join(device.options), *_identity(d))
@@ -63,9 +63,10 @@ def build_program(device: Device, source: str) -> cl.Program:
 def _compiled(device: Device, source: str) -> cl.Program:
     """Compile an OpenCL source without the disk cache; return the OpenCL program.
 
-    PoCL parses 900 kB of declarations of built-in functions before each program: 100 ms, while the
-    kernel itself takes 20 ms. So on PoCL the source is first compiled with declarations of only the
-    few functions that kernels call (`builtins.cl`). If that fails, it is built in the usual way.
+    The OpenCL implementation PoCL parses 900 kB of declarations of built-in functions before each
+    program, which takes 100 ms, while the kernel itself takes 20 ms. On PoCL the source is
+    therefore first compiled with declarations of only the few functions that kernels call
+    (`builtins.cl`). If that fails, the source is compiled as on other platforms.
     """
     if _DECLARED in device.cl_device.platform.version:
         text, options = (
@@ -92,25 +93,25 @@ def _tiles_key(device: Device) -> str:
 
 
 def stored_tiles(device: Device) -> Tiles | GroupTiles | None:
-    """Return the matmul tile sizes that `duograph tune` stored for a device, or None."""
+    """Return the matmul tile size that `duograph tune` has stored for a device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
     return next((t for t in choices_of(device) if _record(t) == data), None)
 
 
 def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
-    """Store an OpenCL device's matmul tile sizes on disk; return the file's path."""
+    """Store an OpenCL device's matmul tile size in the disk cache; return the file's path."""
     return disk_cache.store(_tiles_key(device), ".json", _record(tiles))
 
 
 def _record(tiles: Tiles | GroupTiles) -> bytes:
-    """Return tile sizes as the bytes that are stored; entries are compared and never parsed."""
+    """Return a tile size as the bytes that are stored; stored bytes are compared, never parsed."""
     return json.dumps(dataclasses.astuple(tiles)).encode()
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:
-    """Save the source and the log of a failed OpenCL build.
+    """Save the source and the log of a failed OpenCL build; return an error message.
 
-    Returns an error message with the paths.
+    The message has the paths of both files.
     """
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")

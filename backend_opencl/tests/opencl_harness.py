@@ -1,6 +1,6 @@
 """Runs one op of the OpenCL backend on NumPy arrays, against the op's reference.
 
-Both ways of cutting the work can be chosen, and devices with fewer features.
+Callers choose one of the two ways to divide the work, or a device with fewer features.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Faults, memory, the cache of programs, fused regions, and a training step that stays on the
-device.
+"""Tests of device faults, memory, the program cache, fused regions, and a training step.
+
+The training step must stay on the device.
 """
 
 import os
@@ -155,7 +156,7 @@ print((there + there).asnumpy().tolist())
 @pytest.mark.parametrize("level", ["eager", "O1", "O2"])
 @pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy"])
 def test_calls_after_device_loss_raise(where, level):
-    """Even where the driver would take calls again, what was on the device cannot be trusted."""
+    """Even if the driver accepts calls again, the data on the device cannot be trusted."""
     assert python(LOST, where, level).splitlines() == ["[2.0, 2.0, 2.0]"]
 
 
@@ -210,9 +211,7 @@ def test_fp64_extension(monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(7, 5), (64, 300), (3, 4097)], ids=str)
 def test_regions(form, shape, monkeypatch):
-    """Row reductions in two passes, broadcast operands, two results: the same in both ways of
-    cutting the work.
-    """
+    """Both ways to divide work agree on two-pass reductions, broadcasts and two results."""
     from duograph.backend.codegen.region_plan import plan_region
     from duograph.ir.text import parse
 
@@ -352,7 +351,7 @@ def test_out_of_memory_retries_with_an_empty_pool(where, monkeypatch):
 
 
 def test_failed_kernel_build_names_source_and_log(monkeypatch):
-    """Line by line it raises; a compiled function warns and takes the kernels of its ops."""
+    """An eager call raises; a compiled function warns and uses the kernels of its ops."""
     from duograph.ir.text import parse
 
     made = backend("grid")
@@ -384,8 +383,9 @@ def test_memory_error_is_raised_by_the_pool():
 
 
 def test_own_builtin_declarations_on_pocl(monkeypatch):
-    """Kernels are built with few declarations; what calls other functions is built too, what is
-    wrong is refused.
+    """Kernels are built with few declarations of built-in functions.
+
+    A kernel that calls other functions is built too; a wrong kernel is refused.
     """
     from duograph_opencl import programs
 
@@ -438,8 +438,9 @@ def test_every_function_of_the_headers_is_declared():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
-    """`duograph tune`: a line for each choice, the best one kept by device and driver, and other
-    processes take it.
+    """`duograph tune` stores the best tile size by device and driver, and other processes use it.
+
+    It writes a line for each choice.
     """
     from duograph.backend.grid.tiles import GROUP, PROCESSOR, best_of
 
@@ -472,8 +473,9 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype, tol", [(np.float32, 2e-6), (np.float64, 1e-13), (np.int64, 0)])
 def test_tiles_do_not_change_results(form, dtype, tol, monkeypatch):
-    """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and
-    the same bits.
+    """Every tile size gives the same bits, which agree with the reference.
+
+    The tested sizes fill no tile, one strip, or several strips.
     """
     from duograph.backend.grid.tiles import choices_of
 

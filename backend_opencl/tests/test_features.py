@@ -147,7 +147,7 @@ MATHEMATICS = ("serial: fp64", *(f"grid: {w}" for w in WITHOUT))
 @needs_device
 @pytest.mark.parametrize("configuration", MATHEMATICS)
 def test_float32_functions(configuration):
-    """All in one kernel: at most 2 ulp off, however the device computes them."""
+    """All functions, in one kernel, are at most 2 ulp off, however the device computes them."""
     from duograph.ir.text import parse
 
     made, n = backend(configuration), 1000
@@ -246,7 +246,7 @@ def test_float64_says_what_is_missing():
 
 @needs_device
 def test_no_float32_function_names_float64():
-    """Neither the type nor a constant without the suffix f, which is a float64."""
+    """The source has neither the type float64 nor a constant without the suffix f."""
     from duograph.backend.codegen import dialect
 
     text = dialect._single_headers()
@@ -260,7 +260,7 @@ def test_no_float32_function_names_float64():
 @needs_device
 @pytest.mark.parametrize("group", [32, 1])
 def test_groups_are_as_small_as_each_kernel_needs(group):
-    """The limit of a kernel, not of the device, decides: the device keeps its own."""
+    """The limit of each kernel decides its group size; the device's limit stays unchanged."""
     made = backend(f"grid: kernel_group={group}")
     device, sizes = made.device(0), []
     launcher = device.launcher
@@ -291,7 +291,7 @@ def test_largest_buffer_is_named():
 
 @needs_device
 def test_full_device_keeps_its_options():
-    """What is switched off is a macro; with everything on, there is none of them on PoCL."""
+    """A macro stands for each feature that is switched off; with all features PoCL needs none."""
     options = backend("serial").device(0).options
     assert not [o for o in options if "WITHOUT" in o and "FP64" not in o]
     assert "-DDG_WITHOUT_FP64" in backend("serial: fp64").device(0).options
@@ -324,7 +324,7 @@ print([float(f(x, y).asnumpy()) for f in (step, compiled, compiled, step)])
 
 @needs_device
 def test_training_on_the_weakest_device(tmp_path):
-    """The embedded profile's limits, no pragmas, groups of 32, in eager and compiled steps."""
+    """Eager and compiled steps run with the embedded profile's limits and groups of 32."""
     variables = environment("grid: embedded")
     variables["DUOGRAPH_OPENCL_WITHOUT"] += ",pragmas"
     variables["DUOGRAPH_OPENCL_LIMITS"] = "kernel_group=16"

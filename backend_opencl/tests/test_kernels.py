@@ -1,4 +1,4 @@
-"""Kernels of the grid package, in both ways of cutting the work, against the ops' references."""
+"""Tests of the grid package's kernels, with both ways to divide work, against the references."""
 
 import numpy as np
 import pytest
@@ -166,7 +166,7 @@ COMPOSITES = [
     "name, arrays, attributes, oracle", COMPOSITES, ids=[row[0] for row in COMPOSITES]
 )
 def test_normalisation_of_rows(form, name, arrays, attributes, oracle, dtype, tol):
-    """Kernels of whole rows on a processor; on a grid there are none, and the op is taken apart."""
+    """Kernels process whole rows on a processor; for a GPU there are none: the op is decomposed."""
     arrays = [a.astype(dtype) for a in arrays]
     if form == "grid":
         types = tuple(type_of(a) for a in arrays)

@@ -26,7 +26,10 @@ class Case:
 
 
 def repeat(call: Callable[[], object], wait: Callable[[object], object] | None = None):
-    """The plain timing loop; `wait` is called on each result, for frameworks that return early."""
+    """Return the plain timing loop of a call: n -> seconds of n repetitions.
+
+    `wait` is called on each result, for frameworks that return before they have computed it.
+    """
 
     def run(n: int) -> float:
         begin = perf_counter()

@@ -23,7 +23,7 @@ def three() -> tuple[np.ndarray, np.ndarray]:
 
 
 def small() -> tuple[np.ndarray, ...]:
-    """Operands of the usual small calls: two matrices, image, weight, index, labels, mask."""
+    """Return operands of the small calls: two matrices, image, weight, index, labels, mask."""
     a, b = _normal(20, 8, 8), _normal(21, 8, 8)
     index = np.array([1, 3, 5], np.int64)
     labels = np.arange(8, dtype=np.int64)
@@ -39,12 +39,12 @@ def matrices() -> tuple[np.ndarray, np.ndarray]:
 
 
 def convolution() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images, weights and the cotangent of the output."""
+    """Return images, weights and the cotangent of the output."""
     return _normal(7, 16, 64, 56, 56), _normal(8, 64, 64, 3, 3), _normal(9, 16, 64, 56, 56)
 
 
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (8192, 1024) array, and the scale and shift of its normalisation."""
+    """Return an (8192, 1024) array, and the scale and shift of its normalisation."""
     return _normal(10, 8192, 1024), _normal(11, 1024), _normal(12, 1024)
 
 
@@ -53,7 +53,7 @@ def large() -> tuple[np.ndarray, np.ndarray]:
 
 
 def chain_of_100(x, w, b, tanh, sin, exp, sqrt):
-    """100 small ops, cycling through ten; every value stays near 1."""
+    """Return the result of 100 small ops that repeat ten kinds; every value stays near 1."""
     y = x
     for _ in range(10):
         y = y * w

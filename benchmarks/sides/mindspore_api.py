@@ -134,7 +134,7 @@ def relu_large():
 
 
 def _small(name, recorded):
-    """Return the case of a usual small call, recorded for a derivative or not."""
+    """Return the benchmark case of a small call; with `recorded`, under a recorded gradient."""
 
     def case():
         tensors = _tensors(inputs.small())

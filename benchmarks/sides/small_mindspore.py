@@ -1,8 +1,8 @@
-"""The usual small calls in MindSpore's API; `small_torch` has the same names."""
+"""Calls with small operands in MindSpore's API, under the names of `small_torch`."""
 
 
 def calls(ms, a, b, image, weight, index, labels, mask):
-    """Return a function for each call, by name; the arguments are Tensors."""
+    """Return name -> function for each small call; the arguments are Tensors."""
     ops = ms.ops
     dense, norm = ms.nn.Dense(8, 8, bias_init="zeros"), ms.nn.LayerNorm((8,))
     dense.weight.set_data(b)

@@ -1,4 +1,4 @@
-"""The usual small calls in PyTorch; `small_mindspore` has the same names.
+"""Calls with small operands in PyTorch, under the names of `small_mindspore`.
 
 A transpose is made contiguous, because the other side's results are dense.
 """
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 
 def calls(a, b, image, weight, index, labels, mask):
-    """Return a function for each call, by name; the arguments are tensors."""
+    """Return name -> function for each small call; the arguments are torch tensors."""
     dense, norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8, eps=1e-7)
     with torch.no_grad():
         dense.weight.copy_(b)

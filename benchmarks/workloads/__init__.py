@@ -18,7 +18,7 @@ COMPARED_STEPS = 6
 
 
 def training(step: Callable[[], Any], number: Callable[[Any], float]) -> Case:
-    """A training step as a workload: the loss is read after each, as a user would."""
+    """Return a training step as a benchmark case; the loss is read after each step."""
     notes: dict[str, float] = {}
 
     def losses() -> list[np.ndarray]:
@@ -31,7 +31,10 @@ def training(step: Callable[[], Any], number: Callable[[Any], float]) -> Case:
 
 
 def function(call: Callable[[], Any], array: Callable[[Any], np.ndarray], wait: Any = None) -> Case:
-    """A case of a function whose result is compared; `wait` synchronises an asynchronous call."""
+    """Return the case of a function whose result is compared.
+
+    `wait` synchronises asynchronous calls.
+    """
     notes: dict[str, float] = {}
 
     def values() -> list[np.ndarray]:

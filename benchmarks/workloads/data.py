@@ -12,7 +12,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class Weights:
-    """Draws weights of the usual sizes, in the order asked for."""
+    """Generator of random weights of the usual sizes; they depend on the order of the calls."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -33,7 +33,7 @@ class Weights:
             self.uniform(f"{name}.bias", 1 / math.sqrt(fan), outputs)
 
     def norm(self, name: str, width: int, running: bool = False) -> None:
-        """Scale and shift; for batch normalisation also its averages."""
+        """Add scale and shift of a normalisation; for batch normalisation also running averages."""
         self.arrays[f"{name}.weight"] = np.ones(width, np.float32)
         self.arrays[f"{name}.bias"] = np.zeros(width, np.float32)
         if running:
@@ -68,7 +68,7 @@ def three() -> tuple[np.ndarray, np.ndarray]:
 
 
 def parameters() -> list[np.ndarray]:
-    """50 of them, for a call that has as many inputs."""
+    """Return 50 small arrays, for a call with that many inputs."""
     return [_floats(100 + i, 3) for i in range(50)]
 
 
@@ -77,7 +77,7 @@ def large() -> np.ndarray:
 
 
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (8192, 1024) array, and the scale and shift of its normalisation."""
+    """Return an (8192, 1024) array, and the scale and shift of its normalisation."""
     return _floats(3, 8192, 1024), _floats(4, 1024), _floats(5, 1024)
 
 
@@ -89,7 +89,7 @@ LOOP_TOLERANCE = 1e-3
 
 
 def definite() -> np.ndarray:
-    """A well-conditioned symmetric matrix of 256x256, for Newton's iterations."""
+    """Return a well-conditioned symmetric (256, 256) matrix, for Newton's iterations."""
     a = _floats(8, 256, 256)
     return (a @ a.T / 256 + np.eye(256, dtype=np.float32)).astype(np.float32)
 
@@ -112,7 +112,7 @@ def mlp(batch: int = 128) -> tuple[Arrays, np.ndarray, np.ndarray]:
 
 
 def deep(depth: int) -> tuple[Arrays, np.ndarray, np.ndarray]:
-    """As many equal dense layers, for the growth of cost with depth."""
+    """Return weights of `depth` equal dense layers, a batch and labels."""
     w = Weights(13)
     for i in range(depth):
         w.dense(f"layers.{i}", 128, 128)
@@ -136,7 +136,7 @@ RESNET18 = ((64, 2), (128, 2), (256, 2), (512, 2))
 def blocks(
     stages: tuple[tuple[int, int], ...], inputs: int, expansion: int = 1
 ) -> Iterator[tuple[str, int, int, int]]:
-    """Name, width of input, width, stride of each residual block."""
+    """Yield (name, input width, width, stride) of each residual block."""
     for stage, (width, count) in enumerate(stages, 1):
         for i in range(count):
             yield f"layer{stage}.{i}", inputs, width, 2 if stage > 1 and i == 0 else 1
@@ -184,7 +184,7 @@ def gpt() -> tuple[Arrays, np.ndarray, np.ndarray]:
 
 
 def lstm() -> tuple[Arrays, np.ndarray, np.ndarray]:
-    """64 steps of 32 sequences, steps first."""
+    """Return weights of an LSTM, 64 steps of 32 sequences (steps first), and labels."""
     w = Weights(50)
     for layer in range(2):
         for name, shape in (
@@ -212,7 +212,7 @@ def digits_weights() -> Arrays:
 
 
 def digits_batches(count: int) -> Iterator[np.ndarray]:
-    """Row numbers of every batch of the job, shuffled anew for each epoch."""
+    """Yield the row numbers of every batch of the digits job, shuffled in each epoch."""
     shuffle = np.random.default_rng(71)
     for _ in range(DIGITS_EPOCHS):
         order = shuffle.permutation(count)
@@ -252,7 +252,7 @@ def resnet50() -> tuple[Arrays, np.ndarray]:
 
 
 def inverted_residuals() -> Iterator[tuple[int, int, int, int]]:
-    """Channels in, inside and out, and stride, of each block of MobileNetV2."""
+    """Yield (channels in, inside, out, stride) of each block of MobileNetV2."""
     inputs = 32
     for factor, outputs, count, stride in (
         (1, 16, 1, 1),

@@ -13,7 +13,7 @@ from . import Case, data, function, training
 
 
 def _ours(weights: data.Arrays) -> dict[str, jax.Array]:
-    """The layouts of JAX's libraries: dense weights (in, out), convolutions HWIO."""
+    """Convert weights to the layouts of JAX's libraries: dense (in, out), convolutions HWIO."""
     out = {}
     for name, w in weights.items():
         if w.ndim == 4:
@@ -340,7 +340,7 @@ def _digits_network(p, x):
 
 
 def digits(train_x, train_y, test_x, test_y):
-    """The job: the loss of every step, and the accuracy on digits held out."""
+    """Run the digits job; return the loss of every step, and the accuracy on held-out digits."""
     train_x, test_x = (np.ascontiguousarray(x.transpose(0, 2, 3, 1)) for x in (train_x, test_x))
     parameters = _ours(data.digits_weights())
     init, update = _adam(1e-3)

@@ -208,7 +208,10 @@ class LSTM(nn.Cell):
 
 
 class Corrected(nn.learning_rate_schedule.LearningRateSchedule):
-    """AdamW's correction of its moments, which `AdamWeightDecay` leaves to the learning rate."""
+    """A learning rate schedule that contains AdamW's bias correction.
+
+    `AdamWeightDecay` itself has no such correction.
+    """
 
     def __init__(self, rate):
         super().__init__()
@@ -504,7 +507,7 @@ class DigitsNet(nn.Cell):
 
 
 def digits(train_x, train_y, test_x, test_y):
-    """The job: the loss of every step, and the accuracy on digits held out."""
+    """Run the digits job; return the loss of every step, and the accuracy on held-out digits."""
     net = DigitsNet()
     _load(net, data.digits_weights())
     optimizer = _adam(net.trainable_params())

@@ -197,7 +197,7 @@ def _batch(batch):
 
 
 def _function(f, *arrays):
-    """Without gradients, for the whole process: nothing else runs in it."""
+    """Return the case of a function; gradients are disabled for the whole process."""
     torch.set_grad_enabled(False)
     arguments = [torch.from_numpy(a) for a in arrays]
     call = _compiled(f)
@@ -245,7 +245,7 @@ def matmul4096():
 
 
 def _loop(going, body, state):
-    """The loop that the mode has: `while_loop` when it is compiled, else Python's."""
+    """Run a loop: by `while_loop` in compiled mode, else by Python's `while`."""
     if COMPILE:
         return while_loop(going, body, state)
     while going(*state):
@@ -421,7 +421,7 @@ class DigitsNet(nn.Module):
 
 
 def digits(train_x, train_y, test_x, test_y):
-    """The job: the loss of every step, and the accuracy on digits held out."""
+    """Run the digits job; return the loss of every step, and the accuracy on held-out digits."""
     net = DigitsNet()
     net.load_state_dict({k: torch.from_numpy(v) for k, v in data.digits_weights().items()})
     train_x, train_y = torch.from_numpy(train_x), torch.from_numpy(train_y).long()

@@ -1,2 +1,5 @@
-"""Communication engines of duograph: ranks as threads (`local`), or as processes that connect by
-MPI (`mpi`) or TCP (`tcp`), with NCCL between their GPUs (`nccl`)."""
+"""Communication engines of duograph, which connect ranks: threads or processes of one program.
+
+Ranks are threads (`local`), or processes that MPI (`mpi`) or TCP (`tcp`) connects, with NCCL
+between their GPUs (`nccl`). The core loads each module as a plugin, by its entry point.
+"""

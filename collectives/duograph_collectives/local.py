@@ -1,13 +1,14 @@
-"""The engine `local`: ranks are threads of one process.
+"""The communication engine `local`, whose ranks are threads of one process.
 
-It is the oracle of the other engines, and runs a program for several ranks under a debugger::
+Tests compare the other engines with it, and users run a program for several ranks under a
+debugger::
 
     from duograph_collectives.local import run_ranks
 
     losses = run_ranks(train, 2)     # calls train() on two threads, which are rank 0 and rank 1
 
-Each rank has a random generator, parallel options and groups of its own. Settings of `set_context`,
-modules and what they contain are shared.
+Each rank has its own random generator, parallel options and groups. All ranks use the same settings
+of `set_context`, the same modules and the same objects in them.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ Result = TypeVar("Result")
 
 
 class _Shared:
-    """State that all rank threads of one run share; the lock `changed` guards it.
+    """State that all rank threads of one run have in common, guarded by the lock `changed`.
 
     Attributes:
-        posted: what each rank has posted, by key of the transfer and rank.
-        taken: how many ranks have taken their results, by key of the transfer.
+        posted: key of a transfer -> rank -> the data that this rank has sent.
+        taken: key of a transfer -> number of ranks that have received their results.
         reason: why the run has ended, or None.
-        ended: ranks whose function has returned.
+        ended: the ranks whose function has returned.
     """
 
     def __init__(self) -> None:
@@ -49,28 +50,33 @@ class _Shared:
         self.ended: set[int] = set()
 
     def post(self, key: Hashable, rank: int, data: object) -> None:
-        """Post the data that a rank sends in one transfer, for the receivers to take."""
+        """Store the data that a rank sends in one transfer, so that receivers can take it."""
         with self.changed:
             self.posted.setdefault(key, {})[rank] = data
             self.changed.notify_all()
 
     def returned(self, rank: int) -> None:
-        """Record that a rank's function has returned: waits for what it did not post now fail."""
+        """Record that a rank's function has returned.
+
+        Ranks that wait for data which it has not sent then fail.
+        """
         with self.changed:
             self.ended.add(rank)
             self.changed.notify_all()
 
     def end(self, reason: str) -> None:
-        """Let every rank that waits now or later fail with an error that names `reason`."""
+        """Make every rank that waits now or later fail with an error that names `reason`."""
         with self.changed:
             self.reason = self.reason or reason
             self.changed.notify_all()
 
 
 class _Transfer(Request):
-    """A transfer that is complete when all senders have posted under a key.
+    """A transfer that is complete when all its senders have sent their data.
 
-    `senders` are ranks of the world by their ranks in the group.
+    `key` identifies the transfer. `senders` is a dict from rank in the group to rank among all
+    ranks. `take` receives the data by rank in the group; `readers` is the number of ranks that
+    receive data.
     """
 
     def __init__(
@@ -113,14 +119,14 @@ class _Transfer(Request):
 
 
 class _Sent(Request):
-    """A message that is posted; nothing is left to wait for."""
+    """A message that was sent; the request is complete from the start."""
 
     def test(self) -> bool:
         return True
 
 
 class LocalCommunicator(Communicator):
-    """A group of rank threads, as one of them sees it."""
+    """A group of rank threads, from the viewpoint of one of them."""
 
     def __init__(
         self, shared: _Shared, name: tuple[object, ...], rank: int, ranks: Sequence[int]
@@ -190,17 +196,18 @@ class LocalCommunicator(Communicator):
 
 
 def run_ranks(function: Callable[..., Result], size: int, *args: object) -> list[Result]:
-    """Call a function on `size` threads, which are the ranks of a world; return their results.
+    """Call a function on `size` threads, each of which is a rank; return the results.
 
     Args:
-        function: called with `args` on every rank.
+        function: the function, called with `args` on every rank.
         size: number of ranks.
 
     Returns:
-        The results, that of rank 0 first.
+        The results of all ranks, in the order of the ranks.
 
     Raises:
-        Exception: the first that a rank has raised. The other ranks end at their next collective.
+        Exception: the first exception that a rank has raised. The other ranks end at their next
+            collective.
 
     Examples:
         >>> import duograph as ms
@@ -249,5 +256,5 @@ def _refuse_world() -> Communicator:
 
 @hookimpl
 def duograph_collectives() -> CollectivesSpec:
-    """Return the spec of the engine."""
+    """Return the specification of the engine `local`, which `run_ranks` starts."""
     return CollectivesSpec("local", world=_refuse_world, claims=lambda: False)

@@ -1,8 +1,8 @@
-"""The engine `mpi`: ranks are processes of MPI, through mpi4py (``pip install duograph[mpi]``).
+"""The communication engine `mpi`, whose ranks are MPI processes (``pip install duograph[mpi]``).
 
-Any launcher of MPI starts them: `duograph run -n 4`, mpiexec or srun. Transfers are non-blocking
-and polled, so that a wait can end at its deadline. If a rank ends with an error, all ranks end: its
-traceback is printed first, then MPI ends the others.
+It calls MPI through mpi4py. Any launcher of MPI can start the ranks: `duograph run -n 4`, mpiexec
+or srun. Transfers must be non-blocking and polled, so that a wait can end at its deadline. If a
+rank ends with an error, its traceback is printed and MPI ends all other ranks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 2**30  # bytes in one call: counts of MPI are ints of 32 bits
 
 
 class _Requests(Request):
-    """Requests of MPI that make up one transfer; `keep` are the buffers that they use."""
+    """MPI requests that together form one transfer; `keep` are the buffers that they use."""
 
     def __init__(self, requests: list[Any], *keep: object) -> None:
         self._requests, self._keep = requests, keep
@@ -42,7 +42,7 @@ class _Requests(Request):
 
 
 class MpiCommunicator(Communicator):
-    """A communicator of MPI."""
+    """A group of ranks that MPI connects, as `Communicator`; `comm` is mpi4py's communicator."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
@@ -121,7 +121,7 @@ _LARGE = 32001  # tag of the messages of a large all_to_all
 def _world() -> Communicator:
     """Initialise MPI; return the communicator of all ranks.
 
-    From now on an uncaught exception ends all ranks.
+    After the call, an uncaught exception of one rank ends all ranks.
     """
     import mpi4py  # only where ranks are connected
 
@@ -137,7 +137,7 @@ def _world() -> Communicator:
 
 
 def _end_all_on_errors(world: MpiCommunicator) -> None:
-    """Install hooks that end all ranks after an uncaught exception was printed."""
+    """Install a hook that ends all ranks after an uncaught exception was printed."""
     show = sys.excepthook
 
     def hook(
@@ -173,7 +173,7 @@ def _launch(size: int, command: Sequence[str]) -> list[str]:
     """Return the command line of mpiexec that starts `size` processes on this machine.
 
     Raises:
-        FileNotFoundError: there is no mpiexec.
+        FileNotFoundError: mpiexec was not found.
     """
     scripts = sysconfig.get_path("scripts")
     found = shutil.which("mpiexec", path=scripts) or shutil.which("mpiexec")
@@ -186,7 +186,7 @@ def _launch(size: int, command: Sequence[str]) -> list[str]:
 
 
 def _flags(mpiexec: str) -> list[str]:
-    """Return the flags that let Open MPI start more ranks than there are cores, also as root."""
+    """Return the flags that let Open MPI start more ranks than cores, and start ranks as root."""
     import subprocess  # only to start ranks
 
     said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
@@ -201,11 +201,11 @@ def _flags(mpiexec: str) -> list[str]:
 
 
 def _own_folder() -> str:
-    """Return a new folder for the files by which Open MPI connects the ranks of this start.
+    """Return a new temporary folder for the files by which Open MPI connects the started ranks.
 
-    Its own choice is ompi.PID in the folder for temporary files. A launcher that was killed leaves
-    it there, and Open MPI later refuses to start under the same process id: "The PMIx server's
-    listener thread failed to start".
+    By default, Open MPI uses a folder whose name contains the launcher's process id. A launcher
+    that was killed leaves that folder behind, and Open MPI later refuses to start under the same
+    process id: "The PMIx server's listener thread failed to start".
     """
     import tempfile  # only to start ranks
 
@@ -216,7 +216,7 @@ def _own_folder() -> str:
 
 @hookimpl
 def duograph_collectives() -> CollectivesSpec:
-    """Return the spec of the engine."""
+    """Return the specification of the engine `mpi`."""
     return CollectivesSpec(
         "mpi", world=_world, claims=_claims, available=_available, launch=_launch, priority=10
     )

@@ -1,10 +1,9 @@
-"""The engine `nccl`: ranks are processes with a GPU each, which NVIDIA's library NCCL connects
-(``pip install duograph[nccl]``).
+"""The communication engine `nccl`, whose ranks are processes with one GPU each.
 
-Arrays in the memory of a GPU go from GPU to GPU. The ranks find each other through another engine,
-`mpi` or, without MPI, `tcp`, which also transfers what is in host memory: arrays of the CPU, and
-the few bytes by which ranks compare their calls. Each group has communicators of its own, made at
-its first transfer.
+NVIDIA's library NCCL (``pip install duograph[nccl]``) transfers arrays from GPU to GPU. The ranks
+find each other through another engine, `mpi` or, without MPI, `tcp`, which also transfers data in
+host memory: arrays of the CPU, and the few bytes by which ranks compare their calls. Each group of
+ranks has its own NCCL communicators, made at its first transfer.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ _ID, _PLACE = 128, 128  # bytes of a unique id, and of the name of a GPU
 
 
 class NcclCommunicator(Communicator):
-    """A group whose host memory another engine transfers, and whose GPU memory NCCL does.
+    """A group of ranks that transfers GPU memory by NCCL, and host memory by another engine.
 
     Args:
-        host: communicator of the other engine.
-        library: NCCL.
+        host: communicator of the group in the other engine.
+        library: the library NCCL.
     """
 
     def __init__(self, host: Communicator, library: Library) -> None:
@@ -119,20 +118,23 @@ _open: weakref.WeakSet[NcclTransfers] = weakref.WeakSet()
 
 
 def _gpu(device: Any) -> str:
-    """Return what identifies a GPU among those of all machines."""
+    """Return a text that identifies a GPU among the GPUs of all machines."""
     number = device.driver.call("cuDeviceGet", device.index)
     bus = device.driver.call("cuDeviceGetPCIBusId", 64, number)
     return f"{device.name}, {bus.split(bytes(1), 1)[0].decode()} of {socket.gethostname()}"
 
 
 def _close_all() -> None:
-    """Close the communicators at the end of the process, before the other engine ends."""
+    """Close all NCCL communicators at the end of the process, before the other engine ends."""
     for transfers in list(_open):
         transfers.close()
 
 
 def _told(host: Communicator, text: bytes, why: str) -> list[bytes]:
-    """Return the texts of all ranks, of one length; `why` ends "not all ranks of", for errors."""
+    """Exchange texts of equal length between all ranks; return the texts in order of the ranks.
+
+    `why` is appended to the error message "not all ranks of ... came" after a timeout.
+    """
     out = np.empty(host.size * len(text), np.uint8)
     request = host.all_gather(np.frombuffer(text, np.uint8), out)
     seconds = settings.communication_timeout
@@ -158,9 +160,9 @@ def _world() -> Communicator:
 
 
 def _choose_device(local: int) -> None:
-    """Take the GPU of this rank, unless the program has chosen one other than the first.
+    """Select the GPU of this rank, unless the program has selected another GPU than the first.
 
-    `local` is the number of this rank among those of the machine.
+    `local` is the number of this rank among the ranks of this machine.
     """
     name = registry.current_device().name
     if settings.device_id == 0 and local and name == "GPU":
@@ -170,7 +172,7 @@ def _choose_device(local: int) -> None:
 
 
 def _host() -> CollectivesSpec | None:
-    """Return the engine that connects the processes, or None if neither can."""
+    """Return the engine, `mpi` or `tcp`, that connects the processes, or None if neither can."""
     found = (mpi.duograph_collectives(), tcp.duograph_collectives())
     return next((s for s in found if s.claims() and s.available() is None), None)
 
@@ -190,5 +192,5 @@ def _available() -> str | None:
 
 @hookimpl
 def duograph_collectives() -> CollectivesSpec:
-    """Return the spec of the engine."""
+    """Return the specification of the engine `nccl`."""
     return CollectivesSpec("nccl", world=_world, claims=_claims, available=_available, priority=20)

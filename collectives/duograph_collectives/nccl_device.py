@@ -1,9 +1,9 @@
-"""Transfers by NCCL between the memories of GPUs: one communicator, on a stream of its own.
+"""Transfers GPU memory by NCCL, with one communicator on a separate CUDA stream.
 
-`DeviceTransfers` of `duograph.backend.collectives` says what they do. A transfer begins behind the
-work of the device at its `after`, and the device goes on meanwhile. Nothing waits on the host; a
-thread (`_Watch`) therefore looks whether transfers end in time, and ends those that do not: else
-the program would wait for its device without end.
+`NcclTransfers` implements `DeviceTransfers` of `duograph.backend.collectives`. A transfer begins
+when the device has done its work before the mark `after`; the device meanwhile continues with other
+work. The host must not wait for a transfer; a thread (`_Watch`) therefore checks whether transfers
+end in time, and aborts those that do not. Otherwise the program would wait for its device for ever.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _BIT_BY_BIT = 8  # how many transfers that are complete are forgotten when a new
 
 
 class _Enqueued(DeviceRequest):
-    """A transfer in the stream of a communicator.
+    """A transfer that was queued on the CUDA stream of a communicator.
 
     Attributes:
-        event: behind it in the stream.
-        kept: the buffers that it uses, until later work of the device waits for it.
-        since: when it was started.
+        event: CUDA event behind the transfer in the stream.
+        kept: the buffers of the transfer, kept until it is complete or later work of the device
+            waits for it.
+        since: start of the transfer, in seconds of `time.monotonic`.
     """
 
     def __init__(self, transfers: NcclTransfers, event: object, kept: Sequence[object]) -> None:
@@ -63,20 +64,20 @@ class _Enqueued(DeviceRequest):
         return True
 
     def finish(self) -> None:
-        """Forget the buffers."""
+        """Mark the transfer as done and drop its buffers."""
         self.done, self.kept = True, ()
 
 
 class NcclTransfers(DeviceTransfers):
-    """A communicator of NCCL between the devices of the ranks of a group.
+    """An NCCL communicator between the GPUs of a group of ranks.
 
     Args:
-        library: NCCL.
+        library: the library NCCL.
         device: the `CudaDevice` of this rank.
-        size, rank: of the group.
-        unique_id: of this communicator, the same on all its ranks.
-        seconds: how long NCCL may take to connect the ranks.
-        name: of the group, for messages.
+        size, rank: number of ranks in the group, and position of this rank.
+        unique_id: id of this communicator, the same on all its ranks (`Library.unique_id`).
+        seconds: time limit for connecting the ranks.
+        name: name of the group, for messages.
 
     Raises:
         NcclError: the ranks cannot be connected.
@@ -116,18 +117,18 @@ class NcclTransfers(DeviceTransfers):
         return event
 
     def order(self, event: object) -> None:
-        """Let later work of the device wait for an event."""
+        """Make later work of the device, on this thread's stream, wait for an event."""
         self.device.checked("NCCL", "cuStreamWaitEvent", self.device.stream, event, 0)
 
     def reached(self, event: object) -> bool:
-        """Return whether an event has been reached."""
+        """Return whether the device has reached an event."""
         code, _ = self.device.tried("cuEventQuery", event)
         if code and int(code) != _NOT_READY:
             self.device.failed(code, "NCCL")
         return not code
 
     def destroy(self, event: object) -> None:
-        """Free an event; what waits for it still does."""
+        """Free an event; work that already waits for the event still waits for it."""
         self.device.checked("NCCL", "cuEventDestroy", event)
 
     def allocate(self, nbytes: int) -> Handle:
@@ -138,7 +139,7 @@ class NcclTransfers(DeviceTransfers):
     def _start(
         self, after: object, kept: Sequence[object], calls: Callable[[], None]
     ) -> DeviceRequest:
-        """Run `calls` of NCCL in the stream, behind the mark `after`, as one group."""
+        """Queue NCCL calls on the communicator's stream, behind the mark `after`, as one group."""
         library, device = self.library, self.device
         self.check()
         with device.inside:  # before our own lock: who waits for the device holds the first
@@ -156,7 +157,10 @@ class NcclTransfers(DeviceTransfers):
         return made
 
     def _forget(self, most: int, reached: Callable[[object], bool]) -> None:
-        """Forget up to `most` transfers that are complete, the oldest first."""
+        """Release up to `most` complete transfers with their buffers, the oldest first.
+
+        `reached` is a function of an event that returns whether it has been reached.
+        """
         with self._lock:
             for _ in range(most):
                 if not self._flying or not reached(self._flying[0].event):
@@ -167,14 +171,14 @@ class NcclTransfers(DeviceTransfers):
                 oldest.event = None
 
     def check(self) -> None:
-        """Raise the error after which the communicator cannot be used any more, if there is one."""
+        """Raise the error that made the communicator unusable, if there was one."""
         if self.broken is not None:
             raise self.broken
 
     # ---- in the watching thread -----------------------------------------------------------------
 
     def look(self) -> None:
-        """End the communicator if its oldest transfer has failed, or is late."""
+        """End the communicator if its oldest transfer has failed or exceeds the time limit."""
         driver = self.device.driver.module
         driver.cuCtxSetCurrent(self.device.context)  # of this thread, which nobody else uses
         with self._lock:
@@ -236,10 +240,10 @@ class NcclTransfers(DeviceTransfers):
         return dtype is bool_ or dtype in TYPES
 
     def _kinds(self, dtype: DType, reduction: str) -> tuple[int, int]:
-        """Return the numbers of a dtype and a reduction.
+        """Return NCCL's (number of a dtype, number of a reduction).
 
         Raises:
-            NcclError: NCCL does not have them.
+            NcclError: NCCL does not support this dtype and reduction.
         """
         if not self.reduces(dtype, reduction):
             names = ", ".join(["bool", *(t.name for t in TYPES)])
@@ -294,7 +298,7 @@ class NcclTransfers(DeviceTransfers):
     # ---- the end --------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """End the transfers that are under way, without the other ranks."""
+        """End all incomplete transfers immediately, without cooperation of the other ranks."""
         with self._lock:
             comm, self.comm = self.comm, None
         if comm is not None:
@@ -321,7 +325,7 @@ class NcclTransfers(DeviceTransfers):
 
 
 def _error(request: _Enqueued, name: str, reason: str | None, seconds: float) -> Exception:
-    """Return the error of a transfer that has failed for a reason, or is late (None)."""
+    """Return the error of a transfer that failed for `reason` or, if that is None, is late."""
     operation = request.operation
     if reason is None and operation is not None:
         found: Exception = operation.late(seconds)
@@ -332,7 +336,7 @@ def _error(request: _Enqueued, name: str, reason: str | None, seconds: float) ->
 
 
 class _Watch:
-    """The thread that looks after the communicators of this process; it ends with the process."""
+    """The thread that checks this process's communicators for failed or late transfers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

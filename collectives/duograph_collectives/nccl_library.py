@@ -1,6 +1,7 @@
-"""NVIDIA's library NCCL: loading, calls with exceptions, and its numbers for dtypes and reductions.
+"""Loads NVIDIA's library NCCL and calls it, with exceptions in place of error codes.
 
-cffi calls it, by the declarations of `nccl.h` beside this file.
+`nccl` and `nccl_device` use this module. cffi calls the library by the declarations in `nccl.h`
+beside this file.
 
 DUOGRAPH_NCCL    `0` disables the library; a path replaces cuda-pathfinder's
 """
@@ -52,7 +53,7 @@ _MAGIC, _UNDEFINED = 0xCAFEBEEF, -(2**31)  # NCCL_API_MAGIC, NCCL_CONFIG_UNDEF_I
 
 
 class NcclError(Exception):
-    """NCCL has failed; `duograph.ranks` adds which collective it was, where, and the rank."""
+    """Raised if NCCL fails; `duograph.ranks` adds the collective, its location and the rank."""
 
 
 @functools.cache
@@ -65,7 +66,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """Open NCCL; return it, or the reason why it is not used."""
+    """Load NCCL; return the library, or a text with the reason why it is not used."""
     chosen = os.environ.get("DUOGRAPH_NCCL", "")
     if chosen == "0":
         return "DUOGRAPH_NCCL=0"
@@ -82,16 +83,17 @@ def find() -> Library | str:
 
 
 class Library:
-    """The shared library NCCL.
+    """The NCCL shared library, loaded.
 
     Args:
         path: path of the shared library.
 
     Attributes:
-        version: such as ``2.32.3``.
+        version: version of NCCL, such as ``2.32.3``.
 
     Raises:
-        OSError, AttributeError, NcclError: it does not load, lacks a function, or is old.
+        OSError, AttributeError, NcclError: the library does not load, lacks a function, or is too
+            old.
     """
 
     def __init__(self, path: str) -> None:
@@ -116,7 +118,7 @@ class Library:
             comm: the communicator whose last error explains a failure.
 
         Raises:
-            NcclError: it failed.
+            NcclError: the function failed.
         """
         status = int(getattr(self.functions, name)(*arguments))
         if status not in (self.functions.ncclSuccess, self.functions.ncclInProgress):
@@ -124,7 +126,7 @@ class Library:
         return status
 
     def words(self, status: int, comm: object = None) -> str:
-        """Return the name of a status, and the last error of a communicator if it is given."""
+        """Return a text with the name of a status, and the last error of `comm` if given."""
         ffi, functions = self.ffi, self.functions
         name = ffi.string(functions.ncclGetErrorString(status)).decode()
         last = functions.ncclGetLastError(ffi.NULL if comm is None else comm)
@@ -132,15 +134,15 @@ class Library:
         return f"{name!r} ({status})" + (f": {detail}" if detail else "")
 
     def unique_id(self) -> bytes:
-        """Return a new id, 128 bytes, by which ranks find each other."""
+        """Return a new id of 128 bytes, by which the ranks of a communicator find each other."""
         made = self.ffi.new("ncclUniqueId *")
         self.call("ncclGetUniqueId", made)
         return bytes(self.ffi.buffer(made))
 
     def new_comm(self, size: int, rank: int, unique_id: bytes) -> object:
-        """Start to make the communicator of `size` ranks on the CUDA context that is current.
+        """Start connecting a communicator of `size` ranks in the current CUDA context; return it.
 
-        `settled` says when it is made.
+        `settled` tells when the communicator is ready.
         """
         ffi = self.ffi
         undefined = dict.fromkeys(
@@ -160,16 +162,16 @@ class Library:
         return place[0]
 
     def state(self, comm: object) -> int:
-        """Return the asynchronous status of a communicator."""
+        """Return the status code of a communicator's last asynchronous call."""
         place = self.ffi.new("ncclResult_t *")
         self.call("ncclCommGetAsyncError", comm, place)
         return int(place[0])
 
     def settled(self, comm: object) -> bool:
-        """Return whether what was last called on a communicator is done.
+        """Return whether the last call on a communicator is complete.
 
         Raises:
-            NcclError: it failed.
+            NcclError: the call failed.
         """
         found = self.state(comm)
         if found == self.functions.ncclInProgress:
@@ -179,10 +181,10 @@ class Library:
         return True
 
     def settle(self, comm: object, seconds: float) -> None:
-        """Wait until what was last called on a communicator is done.
+        """Wait until the last call on a communicator is complete.
 
         Raises:
-            NcclError: it failed, or is not done after `seconds`.
+            NcclError: the call failed, or is not complete after `seconds`.
         """
         end = time.monotonic() + seconds
         while not self.settled(comm):

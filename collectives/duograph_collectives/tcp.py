@@ -1,12 +1,12 @@
-"""The engine `tcp`: ranks are processes that connect by TCP, where there is no MPI.
+"""The communication engine `tcp`, whose ranks are processes that connect by TCP, without MPI.
 
-It needs no other package. Rank 0 listens at MASTER_ADDR and MASTER_PORT, or at msrun's
-MS_SCHED_HOST and MS_SCHED_PORT; the variables of the launcher say which rank a process is, and of
-how many (`duograph.launched`). `duograph run -n N` starts ranks of this engine if there is no MPI:
-``python -m duograph_collectives.tcp N COMMAND ...``.
+The engine needs no other package. Rank 0 listens at the address in MASTER_ADDR and MASTER_PORT, or
+in msrun's MS_SCHED_HOST and MS_SCHED_PORT; other variables of the launcher contain the rank of a
+process and the number of ranks (`duograph.launched`). `duograph run -n N` starts ranks of this
+engine if there is no MPI: ``python -m duograph_collectives.tcp N COMMAND ...``.
 
-It is made for small messages, such as those by which the engine `nccl` finds its ranks; MPI moves
-large arrays several times as fast.
+It is intended for small messages, such as those by which the ranks of the engine `nccl` find each
+other; MPI transfers large arrays several times as fast.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Key = tuple[bytes, int, int, int]  # group, tag, number, sender
 
 
 class _Peer:
-    """A connection with another rank: what is to be sent, and what has arrived of a message."""
+    """A connection with another rank: bytes still to send, and the incomplete message received."""
 
     def __init__(self, link: socket.socket) -> None:
         self.link = link
@@ -58,7 +58,11 @@ class _Peer:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self) -> None:
-        """Send what is possible now."""
+        """Send as many of the queued bytes as the socket accepts without blocking.
+
+        Raises:
+            BlockingIOError: the socket accepts no more bytes now.
+        """
         while self.out:
             done = self.link.send(self.out[0])
             if done < len(self.out[0]):
@@ -67,7 +71,7 @@ class _Peer:
                 self.out.popleft()
 
     def receive(self, inbox: dict[_Key, bytes], source: int) -> None:
-        """Receive what is there, and put complete messages into the inbox."""
+        """Receive the bytes that have arrived, and store complete messages in the inbox."""
         while True:
             if self.key is None:
                 found = self.link.recv(_HEADER.size - len(self.header))
@@ -89,7 +93,7 @@ class _Peer:
 
 
 class _Mesh:
-    """The connections of a process with the other ranks of the world."""
+    """The connections of a process with all other ranks of the program."""
 
     def __init__(self, rank: int, links: dict[int, socket.socket]) -> None:
         self.rank = rank
@@ -101,7 +105,7 @@ class _Mesh:
             self._ready.register(peer.link, selectors.EVENT_READ, r)
 
     def post(self, to: int, key: tuple[bytes, int, int], data: bytes) -> None:
-        """Send bytes to a rank, which may be this one."""
+        """Queue bytes for a rank, which may be the calling rank, and send as many as possible."""
         if to == self.rank:
             self.inbox[(*key, to)] = data
             return
@@ -109,7 +113,7 @@ class _Mesh:
         self.progress()
 
     def progress(self) -> None:
-        """Send and receive what is possible now."""
+        """Send and receive as much as is possible without blocking, on all connections."""
         for peer in self.peers.values():
             if peer.out and not peer.ended:
                 self._tried(peer, peer.send)
@@ -128,14 +132,14 @@ class _Mesh:
             peer.ended = True
 
     def flush(self) -> None:
-        """Send what is left, for five seconds at most."""
+        """Send all queued bytes, for at most five seconds."""
         end = time.monotonic() + 5
         while any(p.out and not p.ended for p in self.peers.values()) and time.monotonic() < end:
             self.progress()
 
 
 class _Awaited(Request):
-    """A transfer that is complete when bytes of some senders have arrived, for these buffers."""
+    """A transfer that is complete when messages have arrived for all its buffers."""
 
     def __init__(self, mesh: _Mesh, parts: list[tuple[_Key, Buffer]]) -> None:
         self._mesh, self._parts = mesh, parts
@@ -161,7 +165,7 @@ class _Awaited(Request):
 
 
 class TcpCommunicator(Communicator):
-    """A group of ranks, as one of them sees it; `ranks` are those of the world."""
+    """A group of ranks that TCP connects, from the viewpoint of one of them."""
 
     def __init__(self, mesh: _Mesh, name: bytes, ranks: Sequence[int]) -> None:
         self._mesh, self._name, self._ranks = mesh, name, list(ranks)
@@ -171,7 +175,10 @@ class TcpCommunicator(Communicator):
         self._received: dict[tuple[int, int], int] = {}
 
     def _meet(self, parts: dict[int, Buffer], into: dict[int, Buffer]) -> Request:
-        """Send a part to each rank of the group, and take one of each."""
+        """Start a collective transfer of parts to and from ranks of the group.
+
+        `parts` and `into` are dicts from rank in the group to the part sent or the buffer received.
+        """
         number, self._count = self._count, self._count + 1
         for r, part in parts.items():
             self._mesh.post(self._ranks[r], (self._name, _COLLECTIVE, number), part.tobytes())
@@ -220,7 +227,7 @@ class TcpCommunicator(Communicator):
 
 
 def rank_and_size() -> tuple[int, int] | None:
-    """Return the rank of this process and the number of ranks, None if a launcher does not say."""
+    """Return (rank of this process, number of ranks), or None if no launcher has set them."""
     found = launched()
     if found is None:
         return None
@@ -230,7 +237,7 @@ def rank_and_size() -> tuple[int, int] | None:
 
 
 def _address() -> tuple[str, int] | None:
-    """Return where rank 0 listens, or None if the environment does not say."""
+    """Return the (host, port) where rank 0 listens, or None if the environment does not have it."""
     for host, port in _ADDRESSES:
         number = os.environ.get(port, "")
         if os.environ.get(host) and number.isdigit():
@@ -239,10 +246,10 @@ def _address() -> tuple[str, int] | None:
 
 
 def _world() -> Communicator:
-    """Connect with the other ranks; from now on an uncaught exception ends this process at once.
+    """Connect with the other ranks; return the communicator of all ranks.
 
     Raises:
-        CommunicationError: a rank does not come within the time limit.
+        CommunicationError: a rank does not connect within the time limit.
     """
     found, address = rank_and_size(), _address()
     assert found is not None
@@ -267,7 +274,7 @@ def _world() -> Communicator:
 
 
 class _Meeting:
-    """How a rank finds the others: each tells rank 0 where it listens, and rank 0 tells all."""
+    """Connects all ranks: each tells rank 0 on which port it listens, and receives all ports."""
 
     def __init__(
         self, rank: int, size: int, address: tuple[str, int], digest: bytes, seconds: float
@@ -276,7 +283,7 @@ class _Meeting:
         self.seconds, self.end = seconds, time.monotonic() + seconds
 
     def links(self) -> dict[int, socket.socket]:
-        """Return the connections with all other ranks."""
+        """Connect with all other ranks; return a dict from rank to connection."""
         if self.rank == 0:
             with socket.create_server(self.address, backlog=self.size) as server:
                 found = self._accepted(server, self.size - 1)
@@ -302,7 +309,10 @@ class _Meeting:
         link.sendall(_HELLO.pack(self.digest, self.rank, port))
 
     def _accepted(self, server: socket.socket, count: int) -> dict[int, tuple[socket.socket, int]]:
-        """Return connections and ports of `count` ranks that connect; strangers are sent away."""
+        """Accept connections of `count` ranks; return rank -> (connection, port where it listens).
+
+        Connections that do not send the right token and a new rank are closed.
+        """
         found: dict[int, tuple[socket.socket, int]] = {}
         while len(found) < count:
             server.settimeout(max(self.end - time.monotonic(), 0.01))
@@ -352,7 +362,7 @@ def _claims() -> bool:
 
 @hookimpl
 def duograph_collectives() -> CollectivesSpec:
-    """Return the spec of the engine."""
+    """Return the specification of the engine `tcp`."""
     return CollectivesSpec(
         "tcp", world=_world, claims=_claims, priority=5,
         launch=lambda size, command: [sys.executable, "-m", __name__, str(size), *command],
@@ -363,10 +373,10 @@ def duograph_collectives() -> CollectivesSpec:
 
 
 def launch(size: int, command: Sequence[str]) -> int:
-    """Start ranks on this machine and wait; if one fails, end the others.
+    """Start ranks on this machine and wait for their end; if one fails, end the others.
 
     Returns:
-        The status of the first that failed; 0: none did.
+        The exit status of the first rank that failed, or 0 if none failed.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -41,7 +41,7 @@ __version__ = _OWN_VERSION
 
 
 def _import(name: str) -> Any:
-    """Import and return a submodule; until it is imported, other threads wait before they fork."""
+    """Import and return a submodule; other threads that fork wait until the import has ended."""
     with _importing:
         return importlib.import_module(f"{__name__}.{name}")
 
@@ -180,7 +180,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a submodule of duograph, or a name from one, when it is first used."""
+    """Import a submodule of duograph, or a name from one, when a program first uses it."""
     if name in _MODULES:
         return _import(name)
     home = _NAMES.get(name) or _train_name(name)
@@ -193,9 +193,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Return "train" for a name that may be a class of that package, else None.
+    """Return "train" for a name that may be a class of the package `train`, else None.
 
-    Callbacks and metrics are such classes: the name is capitalised and not a renamed one.
+    Callbacks and metrics are such classes: their names begin with a capital letter and are not in
+    `compat.RENAMED`.
     """
     if name.startswith("_") or not name[:1].isupper() or name in _compat.RENAMED:
         return None

@@ -60,7 +60,7 @@ class _Importing:
             time.sleep(0.0005)
 
     def forget_others(self) -> None:
-        """Remove the counts of other threads, which do not exist in a forked child."""
+        """Forget imports of other threads, because those threads do not exist in a forked child."""
         me = threading.get_ident()
         self._depths = {t: n for t, n in self._depths.items() if t == me}
 

@@ -1,8 +1,8 @@
 """Pauses Python's cyclic garbage collector while the package is imported.
 
 `duograph/__init__.py` uses it. The import creates thousands of functions and classes that all stay
-alive, and a collection in between takes a tenth of its time to find nothing. This module must not
-import another one of the package.
+alive; garbage collections during the import would find nothing to free and take a tenth of its
+time. This module must not import any other module of the package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["without_collections"]
 
 @contextlib.contextmanager
 def without_collections() -> Iterator[None]:
-    """Context manager that disables garbage collection; it restores the former state after."""
+    """Return a context manager that disables garbage collection, then restores the former state."""
     enabled = gc.isenabled()
     gc.disable()
     try:

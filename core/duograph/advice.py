@@ -150,7 +150,7 @@ _LISTED = 8  # names in a message, of a longer list
 
 
 def kind_of(value: object) -> str:
-    """Return what a value is, for messages: "int", "the class ReLU", "the method size"."""
+    """Return a description of a value for messages, such as "int" or "the class ReLU itself"."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
     if isinstance(value, types.MethodType):
@@ -161,7 +161,10 @@ def kind_of(value: object) -> str:
 
 
 def like_keyword(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean learning_rate?" for an unknown argument, or ""."""
+    """Return a hint such as "; did you mean learning_rate?" for an unknown argument, or "".
+
+    `known` are the names of the function's parameters.
+    """
     names = list(known)
     if name == "betas" and {"beta1", "beta2"} <= set(names):
         return "; its two numbers are beta1=0.9 and beta2=0.999 here"
@@ -173,7 +176,7 @@ def like_keyword(name: str, known: Iterable[str]) -> str:
 
 
 def near(name: str, known: Sequence[str]) -> str:
-    """Return the name among `known` that is most like `name`, or ""."""
+    """Return the name among `known` that is most similar to `name`; "" if none is similar."""
     difflib = importlib.import_module("difflib")  # late: most programs misspell nothing
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
 
@@ -233,7 +236,7 @@ def arity_error(
 
     Args:
         owner: name of the function, for the message.
-        said: Python's message.
+        said: the message of Python's TypeError.
         bound: how many leading parameters are bound already: 1 for a method.
     """
     parameters = list(inspect.signature(function).parameters.values())[bound:]
@@ -255,7 +258,10 @@ def arity_error(
 
 
 def _plain(parameters: Sequence[inspect.Parameter]) -> str:
-    """Return parameters as in a call, without annotations, cut after some of them."""
+    """Return the text of parameters without annotations, such as "x, axis=0".
+
+    A text that grows longer than 160 characters ends in "..." instead.
+    """
     empty = inspect.Parameter.empty
     made: list[str] = []
     for p in parameters:
@@ -269,13 +275,17 @@ def _plain(parameters: Sequence[inspect.Parameter]) -> str:
 
 
 def missing_name_advice(path: str, name: str) -> str:
-    """Return "; ..." for a name that the module duograph.PATH lacks, or ""."""
+    """Return the end of the error message for a name that a module lacks, such as "; write ...".
+
+    `path` is the module's name without "duograph.", or "" for the package itself. Returns "" if
+    nothing is known.
+    """
     found = _MODULE_NAMES.get(f"{path}.{name}" if path else name)
     return f"; {found}" if found else ""
 
 
 def attribute_advice(error: BaseException) -> str:
-    """Return what to write instead, for an error that Python raised; "" if nothing is known."""
+    """Return what to write instead of the code for which Python raised an error, or ""."""
     if isinstance(error, AttributeError):
         return _missing_attribute(error)
     if isinstance(error, KeyError):
@@ -395,7 +405,7 @@ def _named_values(error: BaseException) -> list[object]:
 
 
 def _source(error: BaseException) -> str:
-    """Return the source line at which an error was raised."""
+    """Return the source line at which an error was raised, or ""."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,9 +1,9 @@
 """Caches eager calls of functions that are made of ops, by the types of their arguments.
 
-The families in `ops` mark such functions with `cached_call`. From the third call with the same
-types and attributes on, a prepared call runs and skips the function's checks and conversions. Only
-functions whose result depends on nothing but operands, attributes and the device may be marked: no
-random numbers, no in-place writes, no settings.
+The modules of `ops` mark such functions with `cached_call`. From the third call with the same types
+and attributes on, a prepared call runs: a function, made for these types, that skips the checks and
+conversions of the original. Only functions whose result depends on nothing but operands, attributes
+and the device may be marked: no random numbers, no in-place writes, no settings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _caches: list[tuple[Table, Table, set[Hashable]]] = []
 
 
 def clear_cached_calls() -> None:
-    """Clear the caches of all marked functions, after a change of op rules or device."""
+    """Clear the caches of all marked functions.
+
+    It is called when the rules of an op, or the device, have changed.
+    """
     for table, other, seen in _caches:
         table.clear()
         other.clear()
@@ -45,13 +48,16 @@ def clear_cached_calls() -> None:
 
 
 def exchange_cached_calls() -> None:
-    """Exchange the calls of all marked functions with those that do, or do not, report events."""
+    """Switch all marked functions between prepared calls with and without reports to a profiler.
+
+    Both forms are kept, so that the next call of this function switches back.
+    """
     for table, other, _ in _caches:
         exchange(table, other)
 
 
 def exchange(table: Table, other: Table) -> None:
-    """Exchange the contents of two tables; functions refer to the first one."""
+    """Exchange the contents of two tables in place, as functions hold references to the first."""
     if table or other:
         held = dict(table)
         table.clear()
@@ -132,7 +138,9 @@ def refuse_operand(
     kwargs: dict[str, object],
     error: Exception,
 ) -> None:
-    """Raise ArgumentError if a parameter annotated as a Tensor, or tuple of them, got another kind.
+    """Raise ArgumentError if a parameter for a Tensor, or a tuple of Tensors, got anything else.
+
+    Returns None if every such parameter got what its annotation says.
 
     Functions and layers read dtype and shape of their operands before an op checks these. An object
     without these attributes raises an AttributeError there, which this function explains.

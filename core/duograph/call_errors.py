@@ -61,7 +61,8 @@ _EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErro
 def kinds_of(function: Callable[..., object], bound: int = 0) -> Options:
     """Return the parameters of a function that `check_kinds` checks: bools, ints and strings.
 
-    A keyword-only parameter gets a position beyond all others.
+    Returns (position, name, annotation, whether None is allowed) for each. A keyword-only parameter
+    gets a position beyond all others.
 
     Args:
         bound: how many leading parameters `check_kinds` does not receive: 1 for a method.
@@ -112,9 +113,9 @@ def check_kinds(
 
 
 def explaining(target: T) -> T:
-    """Decorator for a public function or class: its calls explain errors of wrong arguments.
+    """Decorate a public function or class, so that errors of wrong arguments explain the call.
 
-    Of a class it wraps the constructor and the public methods.
+    In a class, the constructor and the public methods are wrapped.
     """
     if isinstance(target, type):
         public = [name for name in vars(target) if not name.startswith("_")]
@@ -145,7 +146,7 @@ def explaining(target: T) -> T:
 def explain_methods(cls: type, *names: str) -> None:
     """Wrap the named methods of a class, so that they explain errors of wrong arguments.
 
-    Base classes call it for each subclass; classes that users define remain as they are.
+    Base classes call it for each subclass. Classes outside duograph are not changed.
     """
     if cls.__module__.partition(".")[0] != "duograph":
         return
@@ -248,8 +249,9 @@ def refuse_arity(
 ) -> None:
     """Raise ArgumentError if a call failed because the signature cannot take the arguments.
 
-    `error` is what the call raised; `bound` is 1 for a method, whose receiver is not in `args`.
-    A layer's class that is given data, instead of an object of it, is a common case.
+    `error` is what the call raised; `bound` is 1 for a method, whose receiver is not in `args`. A
+    common case is a layer's class that is called with data, instead of an object of the class.
+    Returns if the call failed for another reason.
     """
     trace = error.__traceback__
     if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:

@@ -2,8 +2,8 @@
 
 Every field says whether compiled code depends on it (`keyed`); the values of those fields are part
 of the cache key of a compiled function. Options of MindSpore without a meaning here are recorded,
-so that scripts run unchanged. The module imports no higher layer: the backend registry installs
-what needs devices in `runtime_state`.
+so that scripts run unchanged. The module must not import a higher layer; the backend registry
+installs the functions that need devices in `runtime_state`.
 """
 
 from __future__ import annotations
@@ -59,16 +59,20 @@ class ParallelMode(str, enum.Enum):
 def _field(
     default: object, *, keyed: bool = False, allowed: tuple[object, ...] | None = None
 ) -> Any:
-    """Declare a field of `Settings`.
+    """Return the dataclass field for a setting in `Settings`.
 
-    `keyed` says that compiled code depends on it; `allowed` are its values, if there are few.
+    `keyed` says whether compiled code depends on the setting. `allowed` lists its values; None if
+    `_check` tests the value in another way.
     """
     return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
 
 
 @dataclasses.dataclass
 class Settings:
-    """All settings of the process. Compiled code depends on those that are `keyed`."""
+    """All settings of the process; `set_context` describes them.
+
+    Compiled code depends on the fields that are `keyed`, so their values are part of its cache key.
+    """
 
     mode: int = _field(PYNATIVE_MODE, keyed=True, allowed=(GRAPH_MODE, PYNATIVE_MODE))
     device_target: str | None = _field(None, keyed=True)
@@ -138,9 +142,13 @@ _forced: dict[str, object] = {}
 
 
 def force(device: str | None, mode: int | None) -> None:
-    """Use this device and mode, whatever the program asks for; None lets it choose.
+    """Fix the device and the mode, so that the program's own choices have no effect.
 
     `compat.install` and `duograph run --device --mode` call this.
+
+    Args:
+        device: a device such as ``"CUDA:1"``; None leaves the choice to the program.
+        mode: GRAPH_MODE or PYNATIVE_MODE; None leaves the choice to the program.
 
     Raises:
         RuntimeError: no such device.
@@ -159,9 +167,9 @@ def force(device: str | None, mode: int | None) -> None:
 
 
 def take_device(index: int) -> None:
-    """Make the device with this index, which belongs to this rank, the default of its target.
+    """Select the device number `index`, assigned to this rank, of the current device target.
 
-    It also replaces a device index that `force` has set.
+    It also replaces a device index that `force` has fixed.
     """
     if "device_id" in _forced:
         _forced["device_id"] = index
@@ -169,11 +177,12 @@ def take_device(index: int) -> None:
 
 
 def settle(owner: str, asked: dict[str, object]) -> dict[str, object]:
-    """Return the options that a program asks for, with those that `force` has set replaced.
+    """Return the options that a program sets, with the values that `force` has fixed, if any.
 
     Args:
         owner: the public function that the program called, for the warning.
-        asked: options by name. Replacing one warns, the first time.
+        asked: the program's options by name. The first time that one is replaced, a warning says
+            so.
     """
     changed = {k: v for k, v in _forced.items() if k in asked and asked[k] != v}
     for key, value in changed.items():
@@ -192,8 +201,8 @@ def set_context(**kwargs: object) -> None:
         mode: `GRAPH_MODE` (0) or `PYNATIVE_MODE` (1, the default).
         device_target: name of an installed backend, such as ``"CPU"``.
         device_id: which device of that backend.
-        deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
-        same.
+        deterministic: ``"ON"`` or ``"OFF"``; both do the same, because results never depend on how
+            busy the machine is.
         debug: check the graph after every pass, what gradient rules return, and what kernels
             return: their results have memory of their own, of the right size. The first use of a
             gradient rule that a user or a plugin registered is compared with finite differences.
@@ -261,7 +270,7 @@ def set_context(**kwargs: object) -> None:
 def set_deterministic(deterministic: bool) -> None:
     """Ask for bit-identical results on every run (`mindspore.set_deterministic`).
 
-    The setting is only recorded: results never depend on load.
+    The setting is only recorded: results never depend on how busy the machine is.
 
     Raises:
         ValueError: not a bool.
@@ -272,7 +281,7 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def _check(key: str, value: object) -> Any:
-    """Return a new value for a setting in canonical form.
+    """Return the value for the setting `key` in canonical form.
 
     Raises:
         ArgumentValueError: the setting does not take this value.
@@ -333,7 +342,7 @@ def _check(key: str, value: object) -> Any:
 
 
 def get_context(attr_key: str) -> Any:
-    """Read one option back (`mindspore.get_context`).
+    """Return the present value of an option (`mindspore.get_context`).
 
     Raises:
         ValueError: an unknown option.
@@ -363,12 +372,12 @@ _parallel: dict[str, object] = {}
 
 
 def _parallel_options() -> dict[str, object]:
-    """Return the parallel options that were set; threads that act as ranks have their own."""
+    """Return the parallel options that were set; each thread that acts as a rank has its own."""
     return _parallel if thread_state.world is None else thread_state.world.parallel
 
 
 def set_auto_parallel_context(**kwargs: object) -> None:
-    """Say how a program runs on several ranks (`mindspore.set_auto_parallel_context`).
+    """Set how a program runs on several ranks (`mindspore.set_auto_parallel_context`).
 
     Args:
         parallel_mode: ``"stand_alone"``, the default, or ``"data_parallel"``: training steps
@@ -376,16 +385,17 @@ def set_auto_parallel_context(**kwargs: object) -> None:
             ``"semi_auto_parallel"``: compiled code sees whole tensors, which are divided among
             ranks as `Cell.shard` and `dataset_strategy` say; ``"auto_parallel"`` is the same.
         gradients_mean: whether the combination is the mean; default False, the sum.
-        device_num: number of ranks; default that of the world.
-        global_rank: recorded; the launcher decides.
+        device_num: number of ranks; by default the number that the launcher started.
+        global_rank: recorded only; the launcher numbers the ranks.
         parameter_broadcast: whether training steps start from the Parameters of rank 0.
         enable_parallel_optimizer: whether each rank stores and updates a part of the state of
             optimisers that are made from now on.
         parallel_optimizer_config: dictionary; ``parallel_optimizer_threshold`` is the size of a
-            Parameter in KiB, 64 by default, from which on ranks share its update.
+            Parameter in KiB, 64 by default, from which on its update is divided among the ranks.
         dataset_strategy: what a rank passes to code that is divided: ``"data_parallel"``, its part
-            of the samples; ``"full_batch"``, all samples; or a tuple with a `Layout`, or a tuple of
-            ints, per argument, of which it passes its part.
+            of the samples; ``"full_batch"``, all samples; or a tuple with one `Layout` or one tuple
+            of ints per argument, which says how the argument is divided: the rank passes its own
+            part.
         full_batch: the same as ``dataset_strategy="full_batch"``.
 
     The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
@@ -408,7 +418,7 @@ def set_auto_parallel_context(**kwargs: object) -> None:
 
 
 def _check_parallel(key: str, value: object) -> None:
-    """Raise unless a parallel option takes this value."""
+    """Raise an error unless a parallel option accepts this value."""
     several = launched() is not None or thread_state.world is not None
     if several and key == "pipeline_stages" and value != 1:
         raise UnsupportedOpError(
@@ -458,7 +468,7 @@ _SHARDING = {
 
 
 def _check_sharding(config: object) -> None:
-    """Raise unless this is a `parallel_optimizer_config`."""
+    """Raise an error unless the value is a valid `parallel_optimizer_config`."""
     if not isinstance(config, dict) or not set(config) <= set(_SHARDING):
         raise ArgumentValueError(
             f"set_auto_parallel_context: got parallel_optimizer_config={config!r}; wanted a "

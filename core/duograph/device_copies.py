@@ -40,12 +40,14 @@ __all__ = ["Shared", "copied", "copied_out_later", "imported"]
 
 
 def copied(type_: TensorType, handle: Handle, target: Device) -> Handle | None:
-    """Copy a buffer to new memory of a device without the host; None if that is impossible.
+    """Return a copy of a buffer in new memory of a device, made without the host, or None.
+
+    Returns None if the devices cannot copy in this way.
 
     Args:
         type_: the type of the tensor, with its device.
-        handle: its buffer.
-        target: the device, which may be that of the tensor.
+        handle: the tensor's buffer.
+        target: the device to copy to, which may be that of the tensor.
 
     Raises:
         DTypeError: `target` has no such dtype.
@@ -76,7 +78,10 @@ def copied(type_: TensorType, handle: Handle, target: Device) -> Handle | None:
 def _through_dlpack(
     type_: TensorType, handle: Handle, backend: Backend, target: Device
 ) -> Handle | None:
-    """Copy a buffer of another backend to a device through DLPack; None if either has none."""
+    """Return a copy, made through DLPack, of another backend's buffer on the device `target`.
+
+    Returns None if one of the two backends has no DLPack.
+    """
     if checked_dlpack_device(backend, target.index) is None:
         return None
     shared = Shared(type_, handle)
@@ -100,7 +105,8 @@ def _through_dlpack(
 def copied_out_later(type_: TensorType, handle: Handle) -> Callable[[], Array] | None:
     """Start a copy of a buffer to the host; return a function that waits for the array.
 
-    None if the backend has no such copies. The function may be called once.
+    The function returns the array and may be called once. The result is None if the backend cannot
+    copy asynchronously.
 
     Raises:
         BackendError: the backend failed, or returned no function.
@@ -136,11 +142,11 @@ class Shared:
 
     Args:
         type_: the type of the tensor, with its device.
-        held: its buffer, or an array if it has no device.
+        held: the tensor's buffer handle, or a NumPy array if the type has no device.
 
     Attributes:
-        device: DLPack's device type and number of the memory. None: the backend has no DLPack, and
-            capsules have a copy on the host.
+        device: (device type, device number) of the memory in DLPack's terms. None if the backend
+            has no DLPack; capsules then contain a copy on the host.
     """
 
     def __init__(self, type_: TensorType, held: Handle) -> None:
@@ -189,7 +195,7 @@ class Shared:
         return capsule_of(self._on_host(), HOST, max_version)
 
     def _own(self, stream: int | None, max_version: tuple[int, int] | None, copy: bool) -> object:
-        """Return a capsule of the memory on its own device, or of a copy there."""
+        """Return a DLPack capsule of the buffer, or of a copy of it on the same device."""
         type_, handle = self.type, self.held
         device = type_.committed_device
         if copy:
@@ -209,13 +215,14 @@ class Shared:
 
 
 def imported(source: Exporter, where: tuple[int, int]) -> tuple[TensorType, Handle]:
-    """Return the type and a buffer of the memory of an object with ``__dlpack__``.
+    """Return the type of an object with ``__dlpack__``, and a buffer that uses its memory.
 
-    The buffer is on the current device if that has the memory, else on the first device that does.
+    The buffer is on the current device if that can use the memory, else on the first device that
+    can.
 
     Args:
         source: the object.
-        where: DLPack's device type and number of its memory.
+        where: (device type, device number) of its memory in DLPack's terms.
 
     Raises:
         BufferError: no device here can use the memory.
@@ -240,7 +247,7 @@ def imported(source: Exporter, where: tuple[int, int]) -> tuple[TensorType, Hand
 def _imported_to(
     device: Device, source: Exporter, where: tuple[int, int]
 ) -> tuple[TensorType, Handle] | None:
-    """Return what `imported` does, on a given device; None if that cannot use the memory."""
+    """Return (type, buffer) as `imported` does, for one device; None if it cannot use the data."""
     backend = registry.backend(device.name)
     if checked_dlpack_device(backend, device.index) != where:
         return None

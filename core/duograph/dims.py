@@ -5,7 +5,8 @@ an integer expression of symbols with a *hint*, its value in the call that is be
 Arithmetic stays symbolic. A question about its value (a comparison, `bool`, use as an index) is
 answered for the hint and recorded in the `Scope` as a guard: the finished program may serve exactly
 those sizes for which all guards have the same answer. A Dim behaves as an int, also for
-`isinstance`; C code, which sees no int, asks for `__index__` and thereby pins it to its hint.
+`isinstance`; C code, which cannot use a Dim, calls `__index__` and thereby pins the Dim: a guard
+then requires the value of the hint.
 
 Symbols are at least 2: sizes 0 and 1, which decide whether an operand broadcasts or is empty, never
 become symbolic. The module knows nothing of tensors or graphs.
@@ -56,8 +57,8 @@ class Dim:
     """An integer expression of symbols: a polynomial, whose factors may be floor divisions.
 
     Attributes:
-        scope: the program's symbols.
-        terms: coefficients by product.
+        scope: the `Scope` with the symbols and guards of the program.
+        terms: dictionary from products of atoms to their coefficients.
         hint: the value in the call that is compiled.
     """
 
@@ -264,7 +265,7 @@ class Real:
     """A float that a program computes from sizes, such as ``1 / n``; it behaves as a float.
 
     Attributes:
-        function, parts: name of the operation of `_ARITHMETIC`, and its operands.
+        function, parts: name of the operation (a key of `_ARITHMETIC`), and its operands.
         hint: the value in the call that is compiled.
     """
 
@@ -456,7 +457,7 @@ def _terms(value: object) -> Terms | None:
 
 
 def linear(size: Dim) -> tuple[Atom, int, int]:
-    """Return (symbol, factor, rest) of ``factor * symbol + rest``, made by `Scope.symbol`."""
+    """Return (symbol, factor, rest) of a size ``factor * symbol + rest`` from `Scope.symbol`."""
     ((symbol, factor),) = [(m[0], c) for m, c in size.terms.items() if m]
     return symbol, factor, size.terms.get((), 0)
 
@@ -480,12 +481,12 @@ def is_symbolic(value: object) -> bool:
 
 
 def pin(value: Any) -> Any:
-    """Return the value of a number; a symbolic one is pinned to its hint by a guard."""
+    """Return the value of a number; that of a symbolic one is its hint, which a guard fixes."""
     return value.scope.pin(value) if type(value) in (Dim, Real) else value
 
 
 def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
-    """Return `above // below`, as a polynomial if the division allows it.
+    """Return `above // below`: a polynomial, plus a floor division of the terms that do not divide.
 
     Raises:
         ZeroDivisionError: `below` is 0.
@@ -521,9 +522,9 @@ def _atom_value(atom: Atom, values: Values) -> Any:
 
 
 def concrete(value: Any, values: Values) -> Any:
-    """Return a number for given values of the symbols; numbers that are not symbolic stay.
+    """Return a number's value for given values of the symbols; other numbers are unchanged.
 
-    The values may be sizes of another scope, of which the result is then made.
+    The values may be Dims of another scope; the result is then a Dim of that scope.
     """
     if type(value) is Dim:
         return value_of(value.terms, lambda atom: _atom_value(atom, values))
@@ -558,5 +559,5 @@ def scope_of(values: Iterable[Any]) -> Scope | None:
 
 
 def symbols_in(values: Iterable[object]) -> bool:
-    """Return whether one of some numbers is symbolic."""
+    """Return whether at least one of the numbers is symbolic."""
     return any([type(v) is Dim or type(v) is Real for v in values])

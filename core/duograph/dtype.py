@@ -88,10 +88,12 @@ class DType:
         name: lower-case name, as NumPy spells it (``float32``, ``bool``).
         np: the NumPy dtype that holds such elements on the host.
         itemsize: bytes of one element.
-        kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` for
-            the dtypes of `STORAGE`, whatever their elements are.
-        is_floating, is_complex, is_integer: whether the kind is one of these.
-        index: position in `ALL` and in the table of promotions; those of `STORAGE` follow.
+        kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex, ``s`` for the
+            dtypes of `STORAGE`, such as int4, which only store values.
+        is_floating, is_complex, is_integer: whether the kind is ``f``, is ``c``, or is ``i`` or
+            ``u``.
+        index: position in `ALL` and in the table of promotions; dtypes of `STORAGE` are numbered
+            after those of `ALL`.
 
     Examples:
         >>> import duograph as ms
@@ -255,7 +257,8 @@ def as_computed_dtype(value: object) -> DType:
     """Return the DType of a name, a NumPy dtype or a type, if ops compute with it.
 
     Raises:
-        TypeError: no DType corresponds to `value`, or one that only stores values (`STORAGE`).
+        TypeError: no DType corresponds to `value`, or only one of `STORAGE`, with which no op
+            computes.
     """
     found = as_dtype(value)
     if found.kind == "s":
@@ -264,7 +267,7 @@ def as_computed_dtype(value: object) -> DType:
 
 
 def _combine(a: DType, b: DType) -> DType:
-    """Return the dtype to which two dtypes are promoted; the promotion table is made of it."""
+    """Return the dtype to which two dtypes are promoted; the table of promotions stores it."""
     if a is b:
         return a
     kinds = "biufc"
@@ -318,9 +321,10 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def wrapped(value: object, dtype: DType) -> Any:
-    """Return an int reduced to the range of an integer dtype, as C does; any other value as it is.
+    """Return an int wrapped to the range of an integer dtype, as in C; other values are unchanged.
 
-    -1 is 255 as uint8. MindSpore converts a number beside a tensor in this way.
+    For example, -1 as uint8 is 255. MindSpore converts a number that is an operand beside a tensor
+    in this way.
     """
     if not dtype.is_integer or not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         return value

@@ -126,7 +126,7 @@ class IndexRangeError(DuographError, IndexError):
     ) -> IndexRangeError:
         """Return the exception for an index that is out of range for an axis of `size` elements.
 
-        `name` is the function for the message, `remark` its end.
+        `name` is the function that the message names, `remark` is appended to the message.
         """
         return cls(
             f"{name}: index {index} is out of range for axis {axis} of size {size}; "
@@ -135,7 +135,7 @@ class IndexRangeError(DuographError, IndexError):
 
 
 class LabelRangeError(IndexRangeError, ArgumentValueError):
-    """Raised if a label is no class, or a segment does not exist."""
+    """Raised if a label is not the number of a class, or a segment does not exist."""
 
     @classmethod
     def of(
@@ -143,7 +143,8 @@ class LabelRangeError(IndexRangeError, ArgumentValueError):
     ) -> LabelRangeError:
         """Return the exception for a label outside 0 .. classes - 1.
 
-        `name` is the function for the message, `what` the word for a label, `remark` the end.
+        `name` is the function that the message names, `what` the word for a label there; `remark`
+        is appended to the message.
         """
         return cls(f"{name}: got the {what} {label}; wanted 0 to {classes - 1}{remark}")
 
@@ -212,7 +213,7 @@ class GraphError(DuographError, ValueError):
 
 
 class CheckpointError(DuographError, ValueError):
-    """Raised if a checkpoint file cannot be loaded as requested; no parameter was changed."""
+    """Raised if a checkpoint cannot be written, or cannot be loaded as requested."""
 
     names_call = True
 
@@ -222,7 +223,7 @@ class OnnxError(DuographError, ValueError):
 
     Attributes:
         why: the reason alone, without the names of file, node or op.
-        file: name of the file, once the message has it.
+        file: name of the file; "" until the message includes it.
     """
 
     why: str = ""
@@ -254,7 +255,7 @@ class JoinError(DuographError, TypeError):
     """Raised if a variable has different types after two branches or two loop iterations.
 
     Attributes:
-        name: the variable, or a description such as "the result".
+        name: name of the variable, or a description such as "the result".
         sides: description of the value on each side, as in the message.
     """
 

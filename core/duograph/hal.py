@@ -1,7 +1,7 @@
 """The devices of this machine, their streams and memory (`mindspore.hal`).
 
-Users call it. Streams and events are those of `runtime`; the functions about devices ask the
-backend of a device target. Nothing in the package uses this module.
+Users call its functions. Streams and events are those of `runtime`; the functions about devices ask
+the backend of a device target. Nothing in the package uses this module.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def device_count(device_target: str | None = None) -> int:
 
 
 def is_available(device_target: str) -> bool:
-    """Return whether a target is installed and can run here.
+    """Return whether a device target, such as ``"CPU"``, is installed and can run here.
 
     Examples:
         >>> import duograph as ms
@@ -89,7 +89,7 @@ def _info(name: str, device_id: int, device_target: str | None) -> DeviceInfo:
 
 
 def get_device_properties(device_id: int, device_target: str | None = None) -> DeviceInfo:
-    """Return the name, description and bytes of memory of a device.
+    """Return the name and description of a device, and the size of its memory in bytes.
 
     Raises:
         IndexError: no such device.
@@ -107,7 +107,7 @@ def get_device_name(device_id: int, device_target: str | None = None) -> str:
 
 
 def get_device_capability(device_id: int, device_target: str | None = None) -> None:
-    """Return None, as MindSpore does for devices without a version of their architecture.
+    """Return None, as MindSpore does for devices whose architecture has no version number.
 
     Raises:
         IndexError: no such device.
@@ -135,22 +135,22 @@ def memory_summary(device_target: str | None = None) -> str:
 
 
 def memory_allocated(device_target: str | None = None) -> int:
-    """Return the bytes of device memory in use by tensors."""
+    """Return the number of bytes of device memory in use by tensors."""
     return _device.memory_allocated(device_target)
 
 
 def memory_reserved(device_target: str | None = None) -> int:
-    """Return the bytes in use by tensors or kept in the allocator's cache."""
+    """Return the number of bytes in use by tensors or kept in the allocator's cache."""
     return _device.memory_reserved(device_target)
 
 
 def max_memory_allocated(device_target: str | None = None) -> int:
-    """Return the highest number of bytes in use so far."""
+    """Return the highest number of bytes that tensors have used at any one time."""
     return _device.max_memory_allocated(device_target)
 
 
 def max_memory_reserved(device_target: str | None = None) -> int:
-    """Return the most bytes that are known to have been used or kept by the allocator."""
+    """Return the largest known number of bytes that the allocator has held at any one time."""
     return _max_reserved(device_target)
 
 

@@ -97,7 +97,7 @@ def is_number(dtype: np.dtype[np.generic]) -> bool:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d NumPy array; it wraps around in an integer dtype too small.
+    """Return a Python int as a 0-d NumPy array; it wraps around if the dtype is too small for it.
 
     Raises:
         ArgumentValueError: the int has more than 64 bits.
@@ -135,7 +135,7 @@ def shape_tuple(shape: object) -> tuple[int, ...]:
     """Convert a shape, given as an int or a sequence of ints, to a tuple.
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: `shape` is neither.
     """
     try:
         if isinstance(shape, (tuple, list, np.ndarray)):
@@ -146,7 +146,7 @@ def shape_tuple(shape: object) -> tuple[int, ...]:
 
 
 def python_number(value: Any) -> bool | int | float | complex:
-    """Return a NumPy scalar, or an array of one element, as a number; bfloat16 becomes a float."""
+    """Return a NumPy scalar or an array of one element as a Python number (bfloat16 as a float)."""
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype not in EXTENSIONS:
         number: bool | int | float | complex = value.item()
         return number

@@ -1,6 +1,7 @@
 """Finds out from the environment whether a launcher started this process as one of several.
 
-`ranks.world` asks before it takes this process to be alone. Nothing here communicates.
+`ranks.world` calls it before it assumes that this process runs alone. The module must not
+communicate.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _LAUNCHERS = (
 
 
 class Launched(NamedTuple):
-    """How a process was started as one of several.
+    """Description of how a launcher started this process as one of several.
 
     Attributes:
-        launcher: what started it.
+        launcher: name of the launcher, such as "Open MPI".
         size: number of processes.
-        variable: the variable of the environment that has it.
-        rank: number of this process, None if the launcher does not say it.
+        variable: name of the environment variable that holds the number of processes.
+        rank: number of this process, from 0; None if the launcher's variable holds no number.
     """
 
     launcher: str
@@ -39,7 +40,7 @@ class Launched(NamedTuple):
 
 
 def launched() -> Launched | None:
-    """Return the launcher that started this process as one of several, or None."""
+    """Return how a launcher started this process as one of several; None if it runs alone."""
     for launcher, size, rank in _LAUNCHERS:
         number = os.environ.get(size, "").strip()
         if number.isdigit() and int(number) > 1 and os.environ.get(rank):

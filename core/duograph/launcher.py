@@ -1,8 +1,9 @@
 """Starts the ranks of `duograph run -n N` on this machine, and watches them.
 
 An engine (`backend.collectives`) says which command line starts processes. The launcher passes
-signals on, ends all ranks if one is stopped for seconds, and leaves the rest to that command, which
-ends all ranks when one fails. In a rank, `prepare_rank` marks or redirects what it prints.
+signals on to that command, and ends all ranks if one of them stays suspended for 3 seconds. The
+command itself ends all ranks when one fails. In a rank, `prepare_rank` labels the output or
+redirects it to a file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LABEL, _FOLDER, _TRACES = "DUOGRAPH_RANK_LABEL", "DUOGRAPH_RANK_LOGS", "DUOGRAP
 
 
 def add_rank_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that start several ranks to a parser."""
+    """Add the command-line options that start several ranks to an argument parser."""
     ranks = parser.add_argument_group("ranks", "start several processes that communicate")
     ranks.add_argument(
         "-n", "--worker_num", dest="ranks", type=_number, metavar="N", help="start N ranks"
@@ -75,7 +76,10 @@ def _number(text: str) -> int:
 
 
 def wanted_ranks(options: argparse.Namespace) -> int | str:
-    """Return the number of ranks to start, 1 in a process that is a rank; or what is wrong."""
+    """Return the number of ranks to start, or a message if the options contradict each other.
+
+    In a process that is a rank already, the number is 1.
+    """
     asked: int = options.ranks or options.local_worker_num or 1
     here: int = options.local_worker_num or asked
     if launched() is not None:
@@ -93,11 +97,11 @@ def start_ranks(size: int, options: argparse.Namespace, program: Sequence[str]) 
 
     Args:
         size: number of ranks.
-        options: of the command line.
+        options: options of the command line.
         program: the arguments of `duograph run` for each rank.
 
     Returns:
-        The exit status: 0 if all ranks ended well.
+        The exit status: 0 if all ranks ended well, 2 if nothing installed can start ranks.
     """
     command = [sys.executable, "-m", "duograph.run", *program]
     reasons = []
@@ -117,7 +121,10 @@ def start_ranks(size: int, options: argparse.Namespace, program: Sequence[str]) 
 
 
 def _traced(command: Sequence[str], options: argparse.Namespace, size: int) -> int:
-    """Run a command that starts ranks; then write the trace of all of them, if it is asked for."""
+    """Run a command that starts `size` ranks, then write their merged trace if `--trace` was given.
+
+    Returns the exit status.
+    """
     environment = _environment(options)
     if options.trace is None:
         return _watched(command, environment)
@@ -141,7 +148,7 @@ def _traced(command: Sequence[str], options: argparse.Namespace, size: int) -> i
 
 
 def _environment(options: argparse.Namespace) -> dict[str, str]:
-    """Return the environment of the ranks."""
+    """Return the environment variables of the ranks: those of this process and rank options."""
     found = dict(os.environ)
     if options.label:
         found[_LABEL] = "1"
@@ -155,7 +162,8 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
 def _watched(command: Sequence[str], environment: dict[str, str]) -> int:
     """Run a command that starts ranks; return its exit status.
 
-    SIGINT and SIGTERM are passed on. If this process is killed, the command ends (on Linux).
+    The status is 1 if a rank stayed suspended too long. SIGINT and SIGTERM are passed on to the
+    command. If this process is killed, the command ends, too (on Linux).
     """
     process = subprocess.Popen(command, env=environment, preexec_fn=_end_with_parent)
     before = {
@@ -190,7 +198,11 @@ def _end_with_parent() -> None:
 
 
 def _descendants(process: int) -> dict[int, str]:
-    """Return the states of the processes below one, by process id; empty without /proc."""
+    """Return the states, by process id, of all descendants of a process.
+
+    A state is a letter such as "R" (running) or "T" (suspended). Returns an empty dictionary on
+    systems without /proc.
+    """
     parents: dict[int, tuple[int, str]] = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -208,9 +220,9 @@ def _descendants(process: int) -> dict[int, str]:
 
 
 def _stopped_longest(process: int, since: dict[int, float]) -> str | None:
-    """Return the name of a descendant that has been stopped too long, or None.
+    """Return the name of a descendant that has been suspended for more than 3 seconds, or None.
 
-    `since` is when each of them was first seen stopped; it is updated.
+    `since` maps process ids to the time when each was first seen suspended; it is updated.
     """
     now = time.monotonic()
     states = _descendants(process)
@@ -224,7 +236,10 @@ def _stopped_longest(process: int, since: dict[int, float]) -> str | None:
 
 
 def _variable(process: int, names: Sequence[str]) -> str | None:
-    """Return the first of these variables in the environment of a process, or None."""
+    """Return the value of the first variable of `names` that a process has in its environment.
+
+    Returns None if it has none of them, or if its environment cannot be read.
+    """
     try:
         lines = pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -234,7 +249,7 @@ def _variable(process: int, names: Sequence[str]) -> str | None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all below it."""
+    """Kill a process and all its descendants."""
     for pid in (*_descendants(process.pid), process.pid):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -247,7 +262,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Labelled:
-    """A text stream that begins every line with a label, and writes whole lines at once."""
+    """A text stream that begins every line with a label, and writes only complete lines."""
 
     def __init__(self, stream: TextIO, label: str) -> None:
         self._stream, self._label, self._line = stream, label, ""
@@ -263,7 +278,7 @@ class _Labelled:
         self._stream.flush()
 
     def finish(self) -> None:
-        """Write what is left of a last line."""
+        """Write a last line that has no newline yet."""
         if self._line:
             self.write("\n")
 
@@ -272,7 +287,10 @@ class _Labelled:
 
 
 def prepare_rank() -> None:
-    """Mark or redirect the output of this rank as the launcher was asked to."""
+    """Label the output of this rank, or redirect it to a file, as the launcher's environment says.
+
+    Does nothing in a process that no launcher started.
+    """
     found = launched()
     if found is None or found.rank is None:
         return
@@ -293,7 +311,7 @@ def prepare_rank() -> None:
 
 
 def trace_path(options: argparse.Namespace) -> str | None:
-    """Return the file to which this process writes its own trace; None: it writes none."""
+    """Return the file to which this process writes its own trace; None if it writes none."""
     folder, found = os.environ.get(_TRACES), launched()
     if folder is not None and found is not None:
         return os.path.join(folder, f"{found.rank}.json")

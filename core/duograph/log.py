@@ -34,7 +34,7 @@ critical = logger.critical
 
 
 def get_level() -> str:
-    """Return the level as a digit, from ``"0"`` for debug to ``"4"`` for critical.
+    """Return the logging level as a digit, from ``"0"`` for debug to ``"4"`` for critical.
 
     Examples:
         >>> import duograph as ms
@@ -48,7 +48,7 @@ def set_level(level: int) -> None:
     """Set the logging level: 0 debug, 1 info, 2 warning, 3 error, 4 critical.
 
     Raises:
-        ValueError: another level.
+        ValueError: the level is none of these.
     """
     if not isinstance(level, int) or not 0 <= level < len(_LEVELS):
         raise ArgumentValueError(f"set_level: got {level!r}; wanted an int from 0 to 4")
@@ -63,7 +63,7 @@ _VARIABLES = (
 
 
 def get_log_config() -> dict[str, str]:
-    """Return the values of MindSpore's environment variables about logging, those that are set.
+    """Return the environment variables for MindSpore's logging that are set, with their values.
 
     Examples:
         >>> import os

@@ -1,4 +1,4 @@
-"""The definition of an op: its signature, documentation and rules, and its tables of calls.
+"""The definition of an op: its signature, documentation and rules, and its prepared calls.
 
 The families in `ops` define each op once with `@op`. In the signature of the function a parameter
 annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
@@ -66,14 +66,14 @@ _kernel_caches: list[tuple[dict[Hashable, Function], dict[Hashable, Function]]] 
 
 
 def kernel_cache() -> dict[Hashable, Function]:
-    """Return a new dict for lowered calls of ops, which `drop_tables` clears."""
+    """Return a new dict for functions that run prepared op calls; `drop_tables` clears it."""
     made: dict[Hashable, Function] = {}
     _kernel_caches.append((made, {}))
     return made
 
 
 def drop_tables() -> None:
-    """Clear all caches of prepared calls, after a change of an op's rules or of the device."""
+    """Clear all caches of prepared calls, after an op's rules or the device changed."""
     clear_cached_calls()
     for pair in _kernel_caches:
         for cache in pair:
@@ -83,7 +83,7 @@ def drop_tables() -> None:
 
 
 def exchange_tables() -> None:
-    """Exchange all prepared calls with those of their other form, which reports to observers.
+    """Switch all prepared calls between two forms: with and without reports to observers.
 
     Both forms are kept, so that a profiler can be switched on and off at every step.
     """
@@ -109,16 +109,18 @@ class Op:
     Attributes:
         name: unique name, by which backends know the op.
         public: the function that users call; it applies the `normaliser` where there is one.
-        call_name: the name if users call the op itself, for messages; see `call_names`.
-        primitives: spellings of the primitive classes; see `ops.primitive`.
+        call_name: the name in messages if users call the op itself; see `call_names`.
+        primitives: signatures such as ``"Elu(alpha=1.0)(x)"``, from which `ops.primitive` makes the
+            classes of MindSpore for the op.
         result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
             operand's dtype, or None for the dtype of the last operand.
         table: prepared calls by operand types (and attributes), read by the fast path.
-        other_table: the calls of the other form, with or without reports to observers.
-        prepared: kernel calls of backends, or None for no kernel; see `backend.prepared_calls`.
+        other_table: the prepared calls of the form that is not in use; see `exchange_tables`.
+        prepared: dictionary from the key of a call to (backend, its kernel call); the second is
+            None if the backend has no kernel. See `backend.prepared_calls`.
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
-        host: True when the size of the result depends on values; the op runs on the host.
+        host: True when the size of the result depends on values; such an op runs on the host.
         host_fallback: True for rare functions: a backend without a kernel runs the reference on the
             host, whatever the setting of that name. The size of the result follows from the types.
         alias: True when the result shares the operand's buffer, possibly with another shape; no
@@ -126,9 +128,9 @@ class Op:
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
             name in `ops` and no kernels.
         storage: True when operands and results may have the dtypes of `dtype.STORAGE`.
-        traits: facts that graph passes and code generators rely on.
-        is_reduction: generated loops can accumulate this reduction.
-        is_view: every element of the result is an unchanged element of the operand.
+        traits: facts that graph passes and code generators rely on; see `traits.Traits`.
+        is_reduction: whether the op is a reduction that generated loops can accumulate.
+        is_view: whether every element of the result is an unchanged element of the operand.
         real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
 
@@ -266,10 +268,11 @@ class Op:
         return rule
 
     def infer(self, rule: Function) -> Function:
-        """Decorator that sets an op's type rule: from operand types to result type or types.
+        """Decorator that sets an op's type rule, `rule(*operand_types, **attributes)`.
 
-        Without a rule, an element-wise op has the broadcast shape of its operands and the dtype
-        declared by `result`; of any other composite op, the body is traced.
+        The rule returns the result type, or a tuple of types. Without a rule, the result of an
+        element-wise op has the broadcast shape of the operands and the dtype declared by `result`;
+        the types of any other composite op are found by tracing its body.
         """
         self.infer_rule = rule
         return rule
@@ -298,7 +301,7 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how other ops compute an op, where a backend has no kernel."""
+        """Decorator that sets how other ops compute an op where a backend has no kernel for it."""
         self.decompose_rule = rule
         return rule
 
@@ -422,7 +425,7 @@ class Op:
                 attributes[name] = tuple([int(v) for v in value])
 
     def check_ranges(self, types: Sequence[TensorType | None], attributes: Attributes) -> None:
-        """Raise ArgumentValueError if an axis in the attributes is negative, too large, repeated.
+        """Raise ArgumentValueError if an axis in the attributes is negative, too large or repeated.
 
         The range follows from the number of axes of the first operand.
         """
@@ -502,7 +505,7 @@ class Op:
         return target
 
     def check_dtypes(self, types: Sequence[TensorType | None]) -> None:
-        """Raise DTypeError when an operand has a dtype that the op does not accept."""
+        """Raise DTypeError if an operand has a dtype that the op does not accept."""
         if self.dtypes is None:
             for t in () if self.storage else types:
                 if t is not None and t.dtype.kind == "s":
@@ -523,11 +526,11 @@ class Op:
                 )
 
     def takes(self, dtype: DType) -> bool:
-        """Return whether the op names a dtype among those that it accepts."""
+        """Return whether the op's declaration names `dtype` as accepted; False if it names none."""
         return self.dtypes is not None and dtype in self.dtypes
 
     def no_storage(self, dtype: DType) -> DTypeError:
-        """Return the error for an operand or a result of a dtype that only stores values."""
+        """Return the error for an operand or result whose dtype can only be stored."""
         return DTypeError(
             f"{self.name}: got {dtype.name}, which stores values and computes nothing; cast to "
             f"float32 before, as with x.astype(float32), and back after"
@@ -548,7 +551,7 @@ def op(
         composite: whether the function has a body; None reads it from the bytecode.
         method: name, or names, of the Tensor methods with the same signature.
         operators, reflected: special methods such as ``__add__`` and ``__radd__``.
-        primitive: spelling, or spellings, of the primitive classes, such as ``"Exp"`` or
+        primitive: signature, or signatures, of MindSpore's classes for the op, such as ``"Exp"`` or
             ``"Elu(alpha=1.0)(x)"``; see `ops.primitive`.
         result: dtype of the result of an element-wise op; see `Op.result_dtype`.
         dtypes: accepted dtypes, after promotion; None accepts `dtype.ALL`.

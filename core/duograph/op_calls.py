@@ -1,8 +1,9 @@
-"""Applies ops: makes the Python function of an op, and passes calls without an entry to a builder.
+"""Applies ops: makes the Python function of an op, and passes calls on to eager mode or a graph.
 
-`Op` makes its function here when it is defined. The function looks up a prepared call in the table
-of the op by the operand types; this is the fast path of eager mode. Nothing here must know what an
-op computes.
+`Op` makes its function here when it is defined. The function looks up a prepared call, which runs a
+kernel immediately, in the table of the op by the operand types; this is the fast path of eager
+mode. A call without an entry there goes to a builder, which runs the op or adds it to a graph.
+Nothing here must know what an op computes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def make_functions(op: Op, kinds: list[str], name: str = "") -> tuple[Function, 
 
 
 def _binary(op: Op, name: str) -> tuple[Function, Function]:
-    """As `make_functions`, for two tensor operands and no attributes."""
+    """Return the two functions of `make_functions` for an op of two tensors without attributes."""
     table = op.table
 
     def binary(x: Any, y: Any) -> Any:
@@ -101,7 +102,7 @@ def _binary(op: Op, name: str) -> tuple[Function, Function]:
 
 
 def _unary(op: Op, name: str) -> tuple[Function, Function]:
-    """As `make_functions`, for one tensor operand and no attributes."""
+    """Return the two functions of `make_functions` for an op of one tensor without attributes."""
     table = op.table
 
     def unary(x: Any) -> Any:
@@ -164,7 +165,8 @@ def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
     """Pass an op call to the current graph builder or, if there is none, to eager mode.
 
     The builder is that of the thread; without one, that of the first operand that belongs to a
-    graph; without such an operand, the eager builder.
+    graph; without such an operand, the eager builder. Returns the op's results as the builder makes
+    them: tensors in eager mode, values of a graph otherwise.
     """
     if attributes:
         op.check_attributes(attributes)

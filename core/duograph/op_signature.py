@@ -180,7 +180,7 @@ def _kind_of(annotation: str) -> str:
 
 
 class Signature(Protocol):
-    """Interface of an op for `values_of`: its name and parameters."""
+    """The part of an op that `values_of` reads: its name and parameters."""
 
     name: str
     parameters: list[Parameter]
@@ -190,7 +190,7 @@ class Signature(Protocol):
 
 
 def values_of(op: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
-    """Return one value for each parameter of an op, from a call's arguments and from defaults.
+    """Return a value for each parameter of an op, taken from a call's arguments or from defaults.
 
     Raises:
         ArgumentError: too many arguments, a missing one, an unknown one, or two values for one.

@@ -1,8 +1,8 @@
 """Checks of options: warnings for those without a meaning here, errors for those that are refused.
 
 A public function passes the options that it does not use to `check_options`, which does what the
-table of options says. Every warning comes once in a process. The module is a leaf: anything may
-import it.
+table of options says. Every warning comes once in a process. Any module may import this one, which
+imports only the table and the modules of errors and hints.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_options(owner: str, **given: object) -> None:
 
 
 def _parameters_of_caller() -> tuple[str, ...]:
-    """Return the parameters of the function that has called `check_options`."""
+    """Return the parameter names of the function that called `check_options`."""
     code = sys._getframe(2).f_code
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -72,7 +72,7 @@ def _asks_nothing(value: object, default: object) -> bool:
 
 
 def _warn(options: list[Option]) -> None:
-    """Warn of options that this process has not warned of; one warning for each reason."""
+    """Warn of those options that this process has not warned of; one warning for each reason."""
     names: dict[str, list[str]] = {}
     for option in options:
         if (option.owner, option.name) not in _said:
@@ -86,7 +86,7 @@ def _warn(options: list[Option]) -> None:
 
 
 def warn_unused(owner: str, name: str, instead: str = "") -> None:
-    """Warn, once in a process, that a working option has no effect beside the others given.
+    """Warn, once in a process, that a working option has no effect with the other options given.
 
     Args:
         owner, name: callable and option; a row of the option table.
@@ -99,7 +99,7 @@ def warn_unused(owner: str, name: str, instead: str = "") -> None:
 
 
 def _warn_user(text: str) -> None:
-    """Give a warning whose line is the innermost line of code outside duograph."""
+    """Issue a warning that names the innermost line of code outside duograph."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -108,5 +108,5 @@ def _warn_user(text: str) -> None:
 
 
 def forget_warnings() -> None:
-    """Warn of every option again at its next use; for tests."""
+    """Forget which warnings were given, so that each option is warned of again; for tests."""
     _said.clear()

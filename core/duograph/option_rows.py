@@ -1,7 +1,7 @@
-"""The form of a row in the table of options, and the reasons that rows of several modules give.
+"""Defines the rows of the table of options, and texts that rows of several modules share.
 
-`option_table` and `option_training` write their rows with it. The module is a leaf: anything may
-import it.
+`option_table` and `option_training` write their rows with it. It imports nothing of the package, so
+any module may import it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The table of options: which work, which have no meaning here, which are refused.
 
 `option_checks` warns and raises as the table says, `docs/options.md` is printed from it, and the
-tests call every row. An argument that the table does not list is used by the body of its function;
-a test reads the sources to prove it. The module is a leaf: anything may import it.
+tests call every row. Every argument that the table does not list has an effect; a test reads the
+sources to check that the function's body uses it. It imports only modules that define rows, so any
+module may import it.
 """
 
 from __future__ import annotations
@@ -297,7 +298,13 @@ _FINITE = "decompositions on the host refuse what is not finite, other functions
 
 
 def _scipy(name: str, *more: tuple[object, ...], operand: str = "a") -> Iterator[Option]:
-    """Yield the options of a function of `scipy.linalg` that exist only because SciPy has them."""
+    """Yield the rows of the options of `scipy.linalg.NAME` that exist only because SciPy has them.
+
+    Args:
+        name: name of the function.
+        more: further tuples for `rows`.
+        operand: name of the operand that SciPy may overwrite.
+    """
     overwrite = (f"overwrite_{operand}", _BUFFERS, "True", False)
     finite = ("check_finite", _FINITE, "False", True)
     yield from rows(MOOT, f"scipy.linalg.{name}", overwrite, finite, *more)

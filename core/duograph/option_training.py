@@ -1,7 +1,7 @@
 """Rows of the table of options for data sets, training, checkpoints and profiles.
 
-`option_table` joins them with the other rows; its docstring explains the table. The module is a
-leaf: anything may import it.
+`option_table` joins them with the other rows; its docstring explains the table. It imports only
+`option_rows`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parameters: named Tensors that Cells own and optimisers write.
 
-A Parameter is a Tensor with a name and flags; `nn` collects them and checkpoints store them. The
-module knows nothing of Cells.
+A Parameter is a Tensor with a name and flags. Cells in `nn` collect Parameters, and checkpoints
+store them. The module must not import Cells, which are built on it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Init: TypeAlias = "Initializer | Tensor | str | float"
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What a Parameter that holds a part of a tensor says about the whole; checkpoints read it.
+    """Description of the part of a tensor that a Parameter of one rank holds; checkpoints store it.
 
     Attributes:
-        shape: of the whole tensor.
-        rank, size: whose part it is, and of how many.
+        shape: shape of the whole tensor.
+        rank, size: number of the rank that holds the part, and number of ranks.
     """
 
     shape: tuple[int, ...]
@@ -136,8 +136,10 @@ class Parameter(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the value; of a Parameter that is divided among ranks that of this rank's
-        part, except in code that is being compiled, which sees whole tensors.
+        """The shape of the value.
+
+        For a Parameter that is divided among ranks, this is the shape of this rank's part. Code
+        that is being compiled sees the shape of the whole tensor instead.
         """
         if self._placement is None or staged_builder() is None:
             return self._type.shape
@@ -176,9 +178,9 @@ class Parameter(Tensor):
 
         Args:
             data: the new value, of the same shape; it is cast to the dtype of the Parameter. For a
-                Parameter that is divided among ranks also the whole value, of which a rank takes
-                its part.
-            slice_shape: allow another shape.
+                Parameter that is divided among ranks, it may also be the whole value, from which
+                the rank takes its part.
+            slice_shape: whether to allow another shape.
 
         Raises:
             ValueError: another shape, without `slice_shape`.
@@ -221,7 +223,7 @@ class Parameter(Tensor):
         return self.set_data(value)
 
     def value(self) -> Tensor:
-        """Return the Parameter's present value as a Tensor, which later writes do not change.
+        """Return the Parameter's present value as a Tensor; later writes do not change that Tensor.
 
         Gradients flow through it to the Parameter.
         """
@@ -267,7 +269,7 @@ class Parameter(Tensor):
         """Return a Parameter of the same name and flags, with the same or a new initial value.
 
         Raises:
-            GradientError: the same value, while the Parameter is being differentiated.
+            GradientError: `init` is ``"same"`` while the Parameter is being differentiated.
         """
         if isinstance(init, str) and init == "same":
             _check_initial(self)
@@ -281,7 +283,10 @@ class Parameter(Tensor):
         return made.divided_like(self)
 
     def divided_like(self, other: Parameter) -> Parameter:
-        """Say that the value is divided among ranks as that of `other` is; return the Parameter."""
+        """Divide the value among ranks as that of `other` is divided; return this Parameter.
+
+        Only the description of the division is copied; the value is not changed.
+        """
         self._plan, self._placement = other._plan, other._placement
         return self
 
@@ -309,7 +314,11 @@ class Parameter(Tensor):
 
 
 def whole_type(tensor: Tensor) -> TensorType:
-    """Return the type that compiled code sees of a tensor: that of the whole if it is divided."""
+    """Return the type that compiled code sees of a tensor, which has no device.
+
+    For a Parameter that is divided among ranks it is the type of the whole tensor, if the process
+    runs partitioned programs; otherwise it is the type of this rank's part.
+    """
     placement = getattr(tensor, "_placement", None)
     if placement is None or dividing() is None:
         return tensor._type.plain
@@ -357,7 +366,7 @@ class ParameterTuple(tuple[Parameter, ...]):
         return super().__new__(cls, items)
 
     def clone(self, prefix: str, init: Init = "same") -> ParameterTuple:
-        """Return a tuple of copies of all Parameters, names prefixed with ``prefix.``."""
+        """Return a tuple of copies of all Parameters, whose names begin with ``prefix.``."""
         if not isinstance(prefix, str) or not prefix:
             raise ArgumentValueError(f"ParameterTuple.clone: got prefix={prefix!r}; wanted a name")
         made = []

@@ -1,8 +1,8 @@
 """Moves tensors' data to devices, creates deferred initial values, and parses device names.
 
 An op copies host data to a device once, when it first uses it (`commit`). The module also has the
-registry `watched` of buffers from which cached values were computed. Code that lets a buffer be
-written, or assigns a tensor another one, must call `release` to drop these values.
+registry `watched` of buffers from which cached values were computed. Code that allows a buffer to
+be overwritten, or assigns another buffer to a tensor, must call `release` to drop these values.
 """
 
 from __future__ import annotations
@@ -56,11 +56,14 @@ def release(handle: Handle) -> None:
 
 
 class Arriving:
-    """The data of a tensor that is still being copied to the host, in place of an Initializer.
+    """The data of a tensor that is still being copied to the host.
+
+    The tensor has it as `_init` until the copy has ended; a tensor whose data was never created has
+    its Initializer there.
 
     Args:
-        wait: waits for the copy and returns the array; called once.
-        device: the device to which the tensor was moved.
+        wait: function that waits for the copy and returns the array; called once.
+        device: the device to which the tensor was moved, and to which the array is copied next.
     """
 
     def __init__(self, wait: Callable[[], Array], device: Device) -> None:
@@ -72,7 +75,11 @@ class Arriving:
 
 
 def settle(t: Tensor) -> None:
-    """Wait for the data of a tensor that is still being copied, and put it on its device."""
+    """Finish a copy of a tensor's data to the host that is still running, and commit the tensor.
+
+    Waits for the data and copies it to the device to which the tensor was moved. Does nothing if no
+    copy is running.
+    """
     init = getattr(t, "_init", None)
     if isinstance(init, Arriving):
         commit(t, init.device)
@@ -101,8 +108,8 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
     Args:
         t: the tensor, changed in place.
         device: the device.
-        own: copy to memory of the device even where the device could share the array's memory, so
-            that a program may overwrite the buffer.
+        own: whether to copy to memory of the device even where the device could share the array's
+            memory, so that a program may overwrite the buffer.
 
     Raises:
         DTypeError: the device has no such dtype.

@@ -59,7 +59,8 @@ def philox(state: Sequence[int] | Array, count: int) -> Array:
     Word i is word i % 4 of the block with counter (i // 4, offset).
 
     Args:
-        state: key low, key high, offset low, offset high.
+        state: four 32-bit words: the low and high half of the key (seed), and of the offset
+            (position).
         count: how many words.
 
     Examples:
@@ -128,9 +129,9 @@ class Generator:
         return self
 
     def stream(self, index: int) -> Generator:
-        """Return generator number `index` of those that share the seed and no positions.
+        """Return child generator number `index`: it has the same seed, and positions of its own.
 
-        It is the same object until the seed or the state is set.
+        The same object is returned until the seed or the state is set.
         """
         with self._lock:
             found = self._streams.get(index)
@@ -140,7 +141,7 @@ class Generator:
             return found
 
     def seed(self) -> int:
-        """Reset a random generator to a seed from the operating system; return the seed."""
+        """Reset a random generator to a seed from the operating system, and return the seed."""
         value = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(value)
         return value
@@ -188,13 +189,16 @@ default_generator = Generator()
 
 
 def _global_generator() -> Generator:
-    """Return the global generator; threads that act as ranks have one each."""
+    """Return the global generator of this thread: each thread that acts as a rank has its own."""
     return thread_state.generator or default_generator
 
 
 @contextmanager
 def random_stream(index: int) -> Iterator[None]:
-    """Context manager within which this thread's random ops draw from a stream of the generator."""
+    """Return a context manager in which this thread's random ops draw from a child generator.
+
+    The child has number `index` and belongs to the generator that the thread would use otherwise.
+    """
     before = thread_state.generator
     thread_state.generator = _global_generator().stream(index)
     try:
@@ -206,15 +210,17 @@ def random_stream(index: int) -> Iterator[None]:
 def next_state(seed: object = None, generator: Generator | None = None) -> Array:
     """Advance a generator by one position; return the state for the next random op.
 
-    The state has four uint32: key low, key high, offset low, offset high.
+    The state has four uint32: the low and high half of the key (seed), and of the offset
+    (position).
 
     Args:
-        seed: the op's own seed: the numbers then depend on it, on that of `set_seed` if it was
-            called, and on the position.
-        generator: default the global one.
+        seed: the op's own seed, or None. With one, the numbers depend on it, on the position, and
+            on the generator's seed; for the global generator, on the seed given to `set_seed` or
+            `manual_seed` instead (0 if there was none).
+        generator: the generator to advance; None means the global one.
 
     Raises:
-        NeedsValue: a function is being compiled or traced.
+        NeedsValue: this thread is compiling or tracing a function.
     """
     if staged_builder() is not None or not getattr(thread_state.builder, "draws", True):
         raise NeedsValue("got a random number that is made on the host, while compiling")
@@ -300,12 +306,18 @@ def set_rng_state(state: ArrayLike | Tensor) -> None:
 
 
 def host_uniform(n: int, generator: Generator | None = None) -> Array:
-    """Draw `n` uniform float64 numbers in [0, 1) on the host, advancing the random state."""
+    """Draw `n` uniform float64 numbers in [0, 1) on the host; advances the generator.
+
+    `generator` is the one to draw from; None means the global one.
+    """
     return philox(next_state(generator=generator), n) * 2.0**-32
 
 
 def host_normal(n: int, generator: Generator | None = None) -> Array:
-    """Draw `n` standard normal float64 numbers on the host, advancing the random state."""
+    """Draw `n` standard normal float64 numbers on the host; advances the generator.
+
+    `generator` is the one to draw from; None means the global one.
+    """
     half = (n + 1) // 2
     words = philox(next_state(generator=generator), 2 * half)
     radius = np.sqrt(-2.0 * np.log((words[:half] + 0.5) * 2.0**-32))

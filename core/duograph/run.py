@@ -1,6 +1,6 @@
 """Runs a program for MindSpore on duograph: `duograph run script.py`.
 
-The `duograph` command and `python -m duograph.run` call `main`. The program sees the same
+The `duograph` command and `python -m duograph.run` call `main`. The program runs with the same
 arguments, `__main__`, search path and exit status as under `python script.py`; tracebacks start at
 its own code.
 """
@@ -42,13 +42,14 @@ OURS = (__file__, runpy.__file__, "<frozen runpy>")  # files of the frames above
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a program as the command line says.
+    """Run a program as the command line of `duograph run` says.
 
     Args:
         arguments: what stands after `duograph run`; by default the arguments of this process.
 
     Returns:
-        The exit status: 0, or that of a command line that is refused.
+        The exit status: 0 if the program ended well, 2 for a mistake in the command line, 1 for an
+            unknown module; with several ranks, that of the launcher.
 
     Raises:
         SystemExit: the program has called `sys.exit`; its other errors are raised as well.
@@ -88,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _recorded(path: str | None) -> Iterator[None]:
-    """Profile the block, and write the trace to a file, also if the block raises."""
+    """Return a context manager that profiles its block and writes the trace to the file `path`.
+
+    The trace is written even if the block raises. With None, nothing is profiled.
+    """
     if path is None:
         yield
         return
@@ -101,7 +105,7 @@ def _recorded(path: str | None) -> Iterator[None]:
 
 
 def _arguments_of_a_rank(options: argparse.Namespace, rest: list[str]) -> list[str]:
-    """Return the arguments of `duograph run` that run the program in one rank."""
+    """Return the arguments of `duograph run` with which the launcher starts each single rank."""
     own = [f"--{name}={getattr(options, name)}" for name in ("device", "mode")
            if getattr(options, name) is not None]  # fmt: skip
     program = [options.script] if options.module is None else ["-m", options.module]
@@ -151,7 +155,7 @@ def _refuse(text: str, status: int) -> int:
 
 
 def _run_script(script: str, arguments: list[str]) -> int:
-    """Run a file, folder or zip file as `python script` does."""
+    """Run a file, folder or zip file as `python script` does; return the exit status."""
     sys.argv[:] = [script, *arguments]
     if os.path.isfile(script) and not script.endswith((".zip", ".pyz")):
         _search_first(os.path.dirname(os.path.realpath(script)))
@@ -161,7 +165,7 @@ def _run_script(script: str, arguments: list[str]) -> int:
 
 
 def _run_module(module: str, arguments: list[str]) -> int:
-    """Run a module or the `__main__` of a package as `python -m module` does."""
+    """Run a module or a package's `__main__` as `python -m module` does; return the exit status."""
     _search_first(os.getcwd())
     try:
         found = importlib.util.find_spec(module)
@@ -181,7 +185,7 @@ def _search_first(folder: str) -> None:
 
 
 def _run(run: Callable[[], dict[str, object]]) -> int:
-    """Call `run`, which runs a program by runpy and returns its names; return exit status 0.
+    """Call `run`, which runs a program by runpy and returns its global names; return exit status 0.
 
     The names stay in `__main__`, where exit handlers and threads may read them, even if the program
     raises.

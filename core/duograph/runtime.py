@@ -1,8 +1,9 @@
 """Streams, events, memory statistics and settings of a device (`mindspore.runtime`).
 
-Users call them. Where the backend of a device has streams (`Backend.streams`), work of two streams
-may overlap. Any other device runs its work in the order in which the program asks for it: there a
-stream is a name, and waiting for one waits for the device. Nothing in the package uses this module.
+Users call these functions and classes. Where the backend of a device has streams
+(`Backend.streams`), work of two streams may overlap. Any other device runs its work in the order in
+which the program asks for it: there a stream is a name, and waiting for one waits for the device.
+Nothing in the package uses this module.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Stream:
     runs in the order of the program.
 
     Args:
-        priority: has no effect in MindSpore on most devices; 0 here.
+        priority: accepted for compatibility; must be 0.
 
     Raises:
         ValueError: another priority.
@@ -112,7 +113,7 @@ class Stream:
         self.id = self.stream_id = number
 
     def _naming(self) -> AbstractContextManager[None]:
-        """Return a context manager that names the backend in an unexpected error of it."""
+        """Return a context manager in which unexpected errors of the backend name that backend."""
         return naming(registry.backend(self._device.name), "streams")
 
     @property
@@ -134,9 +135,9 @@ class Stream:
             self._queues.synchronize_stream(self._queue)
 
     def query(self) -> bool:
-        """Return whether the work of the stream has finished; a device with one queue is awaited.
+        """Return whether the work of the stream has finished.
 
-        Such a device cannot be asked.
+        A device with one queue cannot answer: there this waits for the device and returns True.
         """
         if self._queues is None:
             self.synchronize()
@@ -145,23 +146,23 @@ class Stream:
             return bool(self._queues.query_stream(self._queue))
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record an event, a new one by default, behind the work so far; return it."""
+        """Record an event (by default a new one) after the work submitted so far; return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Let later work of this stream start after an event, if that was recorded."""
+        """Make later work of this stream wait for an event; no effect if it was never recorded."""
         if not isinstance(event, Event):
             raise ArgumentError(f"wait_event: got {type(event).__name__}; wanted an Event")
         event._let_wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let later work of this stream start after the work so far of another one."""
+        """Make later work of this stream wait for the work submitted so far to another stream."""
         self.wait_event(_check_stream("wait_stream", stream).record_event())
 
     def _make_current(self) -> None:
-        """Let this thread's work on the stream's device go to the stream from now on."""
+        """Send this thread's work on the stream's device to this stream from now on."""
         if self._queues is not None:
             with self._naming():
                 self._queues.use_stream(self._queue)
@@ -188,12 +189,13 @@ def _check_stream(name: str, stream: object) -> Stream:
 
 
 class Event:
-    """A mark behind the work of a stream (`mindspore.runtime.Event`).
+    """A mark in a stream, which is reached when the work submitted before it has finished
+    (`mindspore.runtime.Event`).
 
     Args:
-        enable_timing: `elapsed_time` may be asked for; on a device with one queue, `record` then
-            waits for the device.
-        blocking: `wait` waits on the host, too.
+        enable_timing: whether `elapsed_time` may be called; if so, `record` waits for the device
+            where it has one queue.
+        blocking: whether `wait` also blocks the host until the mark is reached.
 
     Examples:
         >>> import duograph as ms
@@ -216,7 +218,7 @@ class Event:
         self._mark: object = None  # the backend's event
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put the mark behind the work so far of a stream, by default the current one."""
+        """Put the mark after the work submitted so far to a stream, by default the current one."""
         found = current_stream() if stream is None else _check_stream("record", stream)
         if found._queues is not None:
             with found._naming():
@@ -227,11 +229,11 @@ class Event:
         self._stream = found
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let later work of a stream, by default the current one, start after the mark."""
+        """Make later work of a stream, by default the current one, wait for the mark."""
         self._let_wait(current_stream() if stream is None else _check_stream("wait", stream))
 
     def _let_wait(self, stream: Stream) -> None:
-        """Let later work of `stream` start after the mark; wait here where it cannot."""
+        """Make later work of `stream` wait for the mark, or the host where streams cannot wait."""
         if self._stream is None:
             return
         if self._blocking or self._stream._device is not stream._device:
@@ -252,7 +254,7 @@ class Event:
             stream._queues.synchronize_event(self._mark)
 
     def query(self) -> bool:
-        """Return whether the work before the mark has finished, as `Stream.query` does."""
+        """Return whether the work before the mark has finished; waits where `Stream.query` does."""
         stream = self._stream
         if stream is None:
             return True
@@ -291,7 +293,7 @@ class Event:
 
 
 class _Current(threading.local):
-    """The current streams of a thread, by device; the default one is not listed."""
+    """The current streams of a thread, by device; other devices use their default stream."""
 
     def __init__(self) -> None:
         self.streams: dict[Device, Stream] = {}
@@ -319,7 +321,7 @@ def set_cur_stream(stream: Stream) -> None:
     """Make a stream the current one of its device, for this thread.
 
     Raises:
-        TypeError: no Stream.
+        TypeError: `stream` is no Stream.
     """
     _check_stream("set_cur_stream", stream)._make_current()
 
@@ -328,7 +330,7 @@ class StreamCtx:
     """A context in which a stream is this thread's current one (`mindspore.runtime.StreamCtx`).
 
     Args:
-        ctx_stream: the stream, or None for the present one.
+        ctx_stream: the stream; None keeps the current one.
     """
 
     def __init__(self, ctx_stream: Stream | None) -> None:
@@ -394,14 +396,14 @@ def memory_stats(device: str | None = None) -> dict[str, object]:
 
 
 def max_memory_reserved(device: str | None = None) -> int:
-    """Return the most bytes that are known to have been used or kept by the allocator."""
+    """Return the largest known number of bytes that the allocator has held at any one time."""
     found = _device.memory_stats(device)
     in_use, cached = int(found.get("in_use", 0)), int(found.get("cached", 0))
     return max(int(found.get("peak", 0)), in_use + cached)
 
 
 def memory_summary(device: str | None = None) -> str:
-    """Return the statistics of the current device's memory as a table."""
+    """Return the statistics of a device's memory, by default the current one's, as a table."""
     rows = [(k, v) for k, v in memory_stats(device).items() if isinstance(v, int)]
     lines = [f"| {k.replace('_', ' '):24} | {v:>16,} B |" for k, v in rows]
     rule = "|" + "-" * (len(lines[0]) - 2) + "|"
@@ -416,7 +418,7 @@ def _no_reset(name: str) -> UnsupportedOpError:
 
 
 def reset_peak_memory_stats() -> None:
-    """Refuse to forget the peaks of memory, which devices count from their start.
+    """Raise NotImplementedError, because devices count their peak of memory from their start.
 
     Raises:
         NotImplementedError: always.
@@ -425,12 +427,12 @@ def reset_peak_memory_stats() -> None:
 
 
 def reset_max_memory_allocated() -> None:
-    """Refuse as `reset_peak_memory_stats`."""
+    """Raise NotImplementedError, because devices count their peak of memory from their start."""
     raise _no_reset("reset_max_memory_allocated")
 
 
 def reset_max_memory_reserved() -> None:
-    """Refuse as `reset_peak_memory_stats`."""
+    """Raise NotImplementedError, because devices count their peak of memory from their start."""
     raise _no_reset("reset_max_memory_reserved")
 
 
@@ -444,7 +446,7 @@ def set_memory(
     optimize_level: str = "O0",
     huge_page_reserve_size: str = "0GB",
 ) -> None:
-    """Accept the settings of MindSpore's memory pool, with one warning: devices have their own."""
+    """Accept the settings of MindSpore's memory pool, without effect; one warning says so."""
     warn_moot("set_memory")
 
 
@@ -454,22 +456,22 @@ def set_cpu_affinity(
     module_to_cpu_dict: dict[str, list[int]] | None = None,
     bind_file: str | None = None,
 ) -> None:
-    """Accept a binding of MindSpore's threads to cores, with one warning."""
+    """Accept a binding of threads to cores; it has no effect, and one warning says so."""
     warn_moot("set_cpu_affinity")
 
 
 def set_kernel_launch_capture(
     enable_capture_graph: bool, op_capture_skip: list[str] | None = None
 ) -> None:
-    """Accept the capture of kernel launches, with one warning: compiled programs are one call."""
+    """Accept MindSpore's capture of kernel launches; it has no effect, and one warning says so."""
     warn_moot("set_kernel_launch_capture")
 
 
 def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
-    """Accept the number of threads that launch kernels, with one warning."""
+    """Accept a number of threads that launch kernels; it has no effect, and one warning says so."""
     warn_moot("set_kernel_launch_group")
 
 
 def dispatch_threads_num(threads_num: int) -> None:
-    """Accept the number of threads that dispatch ops, with one warning."""
+    """Accept a number of threads that dispatch ops; it has no effect, and one warning says so."""
     warn_moot("dispatch_threads_num")

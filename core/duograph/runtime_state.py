@@ -52,7 +52,10 @@ class CellCompiler(Protocol):
 
 
 class OpWatch(Protocol):
-    """Interface of what looks at the results of eager ops (`autodiff.anomaly`)."""
+    """Interface of an observer that checks the results of eager ops and gradients for NaN.
+
+    `autodiff.anomaly` implements it.
+    """
 
     def watched(self, op: Op, attributes: Mapping[str, object], call: Function, /) -> Function: ...
 
@@ -78,8 +81,8 @@ class RuntimeState:
         rules_version: how many times rules of ops were replaced after their definition.
         cells_version: how many times an attribute, member or hook of a Cell, a flag of a Parameter,
             or the setting `stale_captures` was set.
-        derivatives: number of derivatives that are recording now, in all threads. At 0, a tensor
-            whose type still says that it is recorded counts as a plain one.
+        derivatives: number of derivatives that are recording now, in all threads. While it is 0,
+            tensors whose type still says that they are recorded count as unrecorded.
         horizon: tape sequence number at which the first of these derivatives began. A tape edge
             with a smaller number belongs to a derivative that has ended.
         staging: number of evaluations of Python source into graphs that are running now, in all
@@ -87,21 +90,22 @@ class RuntimeState:
             that a compiled function captures are inputs of its graph, whatever their type.
         thread_worlds: number of running groups of threads that act as ranks. While it is not 0,
             compiled functions look up every program by its whole key, which contains the rank.
-        watch: checks the results of all eager ops and their gradients, while `detect_anomaly` is
-            on; None otherwise. Ops are prepared anew when it changes.
+        watch: observer that checks the results of all eager ops and their gradients, while
+            `detect_anomaly` is on; None otherwise. Ops are prepared anew when it changes.
         seed: the argument of the last call of `set_seed` or `manual_seed`; None before the first
             and after `seed()`.
-        eager_builder: runs ops immediately; installed by `execution.eager`.
-        prepare_call: returns a faster function for calls like one that has run, or None; installed
-            by `execution.eager`.
-        expand_body: traces the body of a composite op to a graph; installed by `ir.builder`.
-        scalar_of_body: runs the body of an element-wise composite op on symbolic scalars; installed
-            by `backend.codegen`.
-        load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is
-            first compiled; installed by the package itself.
-        check_device: validates a `device_target`; installed by `backend.registry`.
-        default_device: returns the name of the device on which an op would run now; installed by
-            `backend.registry`.
+        eager_builder: builder that runs ops immediately; installed by `execution.eager`.
+        prepare_call: function that returns a faster function for calls like one that has run, or
+            None; installed by `execution.eager`.
+        expand_body: function that traces the body of a composite op to a graph; installed by
+            `ir.builder`.
+        scalar_of_body: function that runs the body of an element-wise composite op on symbolic
+            scalars; installed by `backend.codegen`.
+        load_compiler: function that returns the package `duograph.compiler`, which is imported when
+            a Cell is first compiled; installed by the package itself.
+        check_device: function that validates a `device_target`; installed by `backend.registry`.
+        default_device: function that returns the name of the device on which an op would run now;
+            installed by `backend.registry`.
     """
 
     __slots__ = (
@@ -140,7 +144,7 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Count one more running derivative; the first sets `horizon`.
+        """Increase the number of running derivatives by one; the first one sets `horizon`.
 
         `next_sequence` returns the next sequence number of the tape.
         """
@@ -150,28 +154,28 @@ class RuntimeState:
             self.derivatives += 1
 
     def leave_derivative(self) -> None:
-        """Count one running derivative less."""
+        """Decrease the number of running derivatives by one."""
         with self._lock:
             self.derivatives -= 1
 
     def enter_staging(self) -> None:
-        """Count one more evaluation of Python source to a graph that is running."""
+        """Increase the number of running evaluations of Python source to graphs by one."""
         with self._lock:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Count one running evaluation of Python source to a graph less."""
+        """Decrease the number of running evaluations of Python source to graphs by one."""
         with self._lock:
             self.staging -= 1
 
     def enter_thread_world(self) -> None:
-        """Count one more group of threads that act as ranks."""
+        """Increase the number of groups of threads that act as ranks by one."""
         with self._lock:
             self.thread_worlds += 1
             self.settings_version = object()
 
     def leave_thread_world(self) -> None:
-        """Count one group of threads that act as ranks less."""
+        """Decrease the number of groups of threads that act as ranks by one."""
         with self._lock:
             self.thread_worlds -= 1
             self.settings_version = object()
@@ -181,18 +185,18 @@ runtime_state = RuntimeState()
 
 
 class _ThreadState(threading.local):
-    """Per-thread state: the receiver of op calls, and nesting depths.
+    """Per-thread state: the receiver of op calls, nesting depths, device, world and generator.
 
     Attributes:
         builder: graph builder that receives the thread's op calls; None runs them eagerly.
         call_depth: nesting of running calls of named graphs.
         derivative_depth: number of derivatives that this thread is inside of.
-        device: the device of the thread's ops on host data; None leaves it to the settings.
+        device: the device of the thread's ops on host data; None means that of the settings.
         world: the ranks of which this thread is one (`ranks.World`); None in threads that belong to
             the world of the process.
-        generator: the thread's own random generator; None: it uses that of the process.
-        leaf_listener: is told of gradients by the thread's next backward pass, as soon as they are
-            complete (`autodiff.tape.LeafListener`); None: nobody is.
+        generator: the thread's own random generator; None means that of the process.
+        leaf_listener: `autodiff.tape.LeafListener` to which the thread's next backward pass reports
+            each gradient as soon as it is complete; None for no reports.
         recorded_writes: tensors, by id, to which a recorded value was written in place. The end of
             the thread's outermost derivative detaches them from the tape.
     """

@@ -1,7 +1,7 @@
-"""The symbols and guards of one symbolic program.
+"""The symbols and guards of one symbolic program, which serves many sizes.
 
-`compiler.symbolic` makes a `Scope` for each evaluation of a function with symbolic sizes. The
-`Dim`s made in it report every question about their value, which becomes a guard.
+`compiler.symbolic` makes a `Scope` for each evaluation of a function with symbolic sizes. The sizes
+(`dims.Dim`) made in it report every question about their value; the answer becomes a guard.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ _OPPOSITE = {"==": "!=", "<": ">=", "<=": ">"}
 
 
 class Guard:
-    """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``."""
+    """A question about sizes that the evaluation asked, with its answer, such as ``s0 > 4``.
+
+    Attributes:
+        left, relation, right: the question; `relation` is a key of `dims.RELATIONS`.
+        answer: the answer for the sizes with which the function was evaluated.
+        where: source location of the question, or "".
+    """
 
     __slots__ = ("left", "relation", "right", "answer", "where")
 
@@ -59,10 +65,10 @@ class Scope:
     """The symbols of one symbolic program, the guards on them, and all `Dim`s made of them.
 
     Attributes:
-        symbols: in the order in which they were made.
-        guards: by question; `holds` checks all of them.
-        pinned: the guards that fix a symbol to one value, in the order of their recording.
-        locate: returns the source location of what is being evaluated, or "".
+        symbols: list of the symbols, in the order in which they were made.
+        guards: dictionary from questions to guards; `holds` checks all of them.
+        pinned: list of the guards that fix a symbol to one value, in the order of their recording.
+        locate: function that returns the source location of what is being evaluated, or "".
         closed: whether the program is finished; a new question then raises RuntimeError.
     """
 
@@ -85,7 +91,8 @@ class Scope:
     ) -> Dim:
         """Return a new size ``divisor * symbol + remainder`` between `low` and `high`.
 
-        Both bounds are included; None is no upper bound, and a size below 2 is excluded.
+        `hint` is the size in the call that is being compiled. Both bounds are included; None is no
+        upper bound. Sizes below 2 are excluded even if `low` allows them.
         """
         low, high = max(low, LEAST) - remainder, (MOST if high is None else high) - remainder
         order = len(self.symbols)
@@ -97,7 +104,10 @@ class Scope:
         return found
 
     def of(self, terms: Terms) -> Size:
-        """Return the interned expression with these terms; an int if it is a constant."""
+        """Return the interned expression with these terms (coefficients by product of symbols).
+
+        The result is an int if the expression is constant.
+        """
         terms = {m: c for m, c in terms.items() if c}
         if not terms:
             return 0
@@ -110,7 +120,7 @@ class Scope:
         return found
 
     def quotient(self, above: Size, below: Size) -> Size:
-        """Return the expression of a floor division that is no polynomial."""
+        """Return ``above // below`` as an expression with a new floor division (an `Atom`)."""
         key = (_identity(above), _identity(below))
         found = self._quotients.get(key)
         if found is None:
@@ -126,7 +136,13 @@ class Scope:
         return self.of({(found,): 1})
 
     def ask(self, left: object, relation: str, right: object) -> bool:
-        """Answer a question about sizes for the hints, and record it as a guard."""
+        """Return whether ``left relation right`` holds for the hints, and record it as a guard.
+
+        The hints are the sizes in the call that is being compiled.
+
+        Raises:
+            RuntimeError: the question is new and the program is finished.
+        """
         key = (_identity(left), relation, _identity(right))
         found = self.guards.get(key)
         if found is None:
@@ -142,7 +158,10 @@ class Scope:
         return found.answer
 
     def of_copy(self, values: Values) -> dict[Atom, Dim]:
-        """Return for each symbol one of a new scope, with the same bounds and another hint."""
+        """Return, by symbol, a copy of each symbol in a new scope, with the hints `values`.
+
+        The bounds are the same.
+        """
         scope = Scope()
         made: dict[Atom, Dim] = {}
         for s in self.symbols:
@@ -154,7 +173,10 @@ class Scope:
         return made
 
     def pin(self, value: Dim | Real) -> Any:
-        """Return the hint of an expression, and record that it must have this value."""
+        """Return the hint of an expression, and record as a guard that it must have this value.
+
+        The hint is the expression's value in the call that is being compiled.
+        """
         self.ask(value, "==", value.hint)
         return value.hint
 
@@ -167,9 +189,10 @@ class Scope:
 
 
 def _has_one_value(value: object) -> bool:
-    """Return whether an equality of this expression with a number fixes a symbol to few values.
+    """Return whether an equation of this expression and a number has few solutions in its symbols.
 
-    A floor division has one value for many values of its symbols.
+    An expression with a floor division has many: it has the same value for many values of its
+    symbols.
     """
     if type(value) is Real:
         return all(map(_has_one_value, value.parts))
@@ -177,5 +200,5 @@ def _has_one_value(value: object) -> bool:
 
 
 def _identity(value: object) -> object:
-    """Return a part of a key that compares symbolic numbers by identity, without asking."""
+    """Return a key that compares symbolic numbers by identity, because `==` would add a guard."""
     return (id(value),) if is_symbolic(value) else value

@@ -1,7 +1,7 @@
 """Functions of sizes that may be symbolic (`dims.Dim`), for the rules of ops and the front end.
 
-Each does for a symbolic size what Python does for an int, without asking for its value where that
-can be avoided.
+Each function does for a symbolic size what Python does for an int. It avoids questions about the
+size's value where it can, because the answer to each becomes a guard of the compiled program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def real(value: Any) -> Any:
-    """Return `float(value)`, which stays symbolic if the number is."""
+    """Return `float(value)`; for a symbolic number, a symbolic float."""
     return Real(value.scope, "float", (value,)) if type(value) is Dim else float(value)
 
 
@@ -30,7 +30,11 @@ def power_of_two(value: Size) -> bool:
 
 
 def pinned(value: Any) -> Any:
-    """Return a value with all symbolic numbers in it pinned, also those in containers."""
+    """Return a value with each symbolic number in it, also inside containers, replaced by its hint.
+
+    A hint is the number's value in the call that is being compiled. A guard records that the
+    compiled program is valid for this value only.
+    """
     kind = type(value)
     if kind is Dim or kind is Real:
         return value.scope.pin(value)
@@ -46,7 +50,7 @@ def pinned(value: Any) -> Any:
 
 
 def holds_symbols(value: object) -> bool:
-    """Return whether a value is a symbolic number or a container of some."""
+    """Return whether a value is a symbolic number, or a container in which one occurs."""
     kind = type(value)
     if kind is Dim or kind is Real:
         return True
@@ -60,7 +64,7 @@ def holds_symbols(value: object) -> bool:
 
 
 def size_like(value: SupportsIndex) -> Any:
-    """Return a size as an int, or as it is if it is symbolic.
+    """Return a size as an int; a symbolic size is returned unchanged.
 
     Raises:
         TypeError: the value is no integer.
@@ -69,7 +73,7 @@ def size_like(value: SupportsIndex) -> Any:
 
 
 def range_length(first: Size, last: Size, step: Size) -> Any:
-    """Return the length of ``range(first, last, step)``, which stays symbolic if the numbers are.
+    """Return the length of ``range(first, last, step)``; it is symbolic if one of the numbers is.
 
     Raises:
         ValueError: `step` is 0.
@@ -86,7 +90,7 @@ def range_length(first: Size, last: Size, step: Size) -> Any:
 def slice_bounds(
     start: Size | None, stop: Size | None, step: Size | None, size: Size
 ) -> tuple[Any, Any, Any]:
-    """Return ``slice(start, stop, step).indices(size)``, symbolic if the numbers are.
+    """Return ``slice(start, stop, step).indices(size)``, symbolic if one of the numbers is.
 
     `step` must not be 0.
     """

@@ -1,7 +1,7 @@
 """`Symbol`, with which users describe a size that varies between calls.
 
-It stands in the shape of a placeholder Tensor, for `set_inputs` and `input_signature`. The module
-knows nothing of tensors; `compiler.signature` reads it.
+It stands in the shape of a placeholder Tensor, for `set_inputs` and `input_signature`.
+`compiler.signature` reads the Symbols. The module must not import tensors.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Symbol:
         min: the smallest size, at least 1.
         divisor, remainder: the size is ``divisor * n + remainder`` for an int n of at least 1, or
             at least 0 if there is a remainder.
-        unique: whether all axes with this object have one size in each call.
+        unique: whether all axes described by this object have the same size in each call.
 
     Raises:
-        TypeError: a number that is no int; `unique` is no bool; another argument.
+        TypeError: a number is no int; `unique` is no bool; an argument is unknown.
         ValueError: `min` or `divisor` is not positive; `remainder` is not in [0, divisor).
 
     Examples:
@@ -68,11 +68,11 @@ class Symbol:
 
     @property
     def limit(self) -> int | None:
-        """The largest size; None: there is no limit."""
+        """The largest size that is allowed, or None if there is no limit."""
         return self.max if self.max > self.min else None
 
     def accepts(self, size: int) -> bool:
-        """Return whether a size is one of those described."""
+        """Return whether an axis that this Symbol describes may have the given size."""
         in_range = self.min <= size and (self.limit is None or size <= self.limit)
         return in_range and size % self.divisor == self.remainder
 

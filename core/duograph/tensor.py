@@ -1,10 +1,10 @@
 """The Tensor class: a reference, which can change, to an immutable, dense, C-ordered buffer.
 
 Assignment in place, `x[i] = v` and methods such as `add_` give the tensor another buffer, so
-buffers saved for gradients never change. This module has construction, conversion to Python and
-NumPy, and device moves; `ops/__init__.py` installs operators and most methods from the op table. It
-must not depend on particular ops. It passes 600 lines because the class has Python's protocols and
-MindSpore's attributes, which cannot be divided.
+buffers saved for gradients never change. This module has construction, and conversion to Python and
+NumPy; `ops/__init__.py` installs operators and most methods from the op table. It must not depend
+on particular ops. It is longer than 600 lines because Python's protocols and MindSpore's attributes
+belong to one class.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Tensor(TensorMethods):
             floats, and the array's own dtype for NumPy arrays.
         shape: with `init` the shape of the tensor; otherwise it must equal the shape of the data.
         init: an Initializer, which runs at the first use or in `init_data()`.
-        device: name of the device to copy the data to at once; by default the data is copied to
+        device: name of the device to copy the data to immediately; by default the data is copied to
             the device of the first op that uses it.
 
     Raises:
@@ -144,7 +144,10 @@ class Tensor(TensorMethods):
             builder.made(self)
 
     def _take(self, made: Tensor, device: str | None) -> None:
-        """Take the buffer, type and tape edge of another tensor, moved to `device` if given."""
+        """Take the buffer, type and tape edge of another tensor, moved to `device` if given.
+
+        The tape edge says where the gradient tape recorded the tensor.
+        """
         if device is not None:
             made = made.move_to(device)
         self._buf, self._type = made._buf, made._type
@@ -194,7 +197,10 @@ class Tensor(TensorMethods):
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Take the buffer, type and tape edge of another tensor, as in-place writes do."""
+        """Take the buffer, type and tape edge of another tensor, as in-place writes do.
+
+        The tape edge says where the gradient tape recorded the tensor.
+        """
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -351,9 +357,11 @@ class Tensor(TensorMethods):
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """Return the tensor's only element, or the element at an index, as a Python number.
 
+        An int index counts the elements of the flattened tensor.
+
         Raises:
             ValueError: more than one element and no index.
-            TypeError: an index that is no int and no tuple of ints.
+            TypeError: an index that is neither an int nor a tuple of ints.
             IndexError: no element is at the index.
         """
         array = self.asnumpy()
@@ -384,7 +392,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return a tensor that was passed for an attribute, such as an axis, as Python numbers."""
+        """Return a tensor that was passed as an attribute, such as an axis, as Python numbers."""
         return self.tolist()
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -510,7 +518,7 @@ class Tensor(TensorMethods):
         return tensor_text(self._values(), type_.dtype)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the HTML with which a notebook shows the tensor."""
         type_ = self._type
         if self.has_init and self._buf is None:
             title = f"{self._title()}{type_.shape}, {type_.dtype.name}"
@@ -574,7 +582,7 @@ MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.n
 def _check_reader(t: Tensor) -> None:
     """Raise GradientError if a function of the framework reads the values of a recorded tensor.
 
-    The user's own code may read them: they are constants there, by definition.
+    The user's own code may read them; to it they are constants, through which no gradient flows.
     """
     if not is_recorded(t):
         return
@@ -645,7 +653,10 @@ def _unpickle(array: Array, dtype: str) -> Tensor:
 
 
 def check_data_options(data: tuple[int, ...], shape: object, init: object) -> None:
-    """Raise unless the options of `Tensor(input_data, shape, init)` fit data of shape `data`."""
+    """Raise an error unless `shape` and `init` of `Tensor(input_data, ...)` fit the data.
+
+    `data` is the shape of the data.
+    """
     if init is not None:
         raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
     if shape is not None and shape_tuple(shape) != data:
@@ -663,7 +674,7 @@ def tensor(
     const_arg: bool = False,
     device: str | None = None,
 ) -> Tensor:
-    """Function form of `Tensor`.
+    """Return a new Tensor; the arguments are those of the class (`mindspore.tensor`).
 
     Examples:
         >>> import duograph as ms

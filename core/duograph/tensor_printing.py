@@ -1,9 +1,9 @@
 """Formats tensors as text, in the layout of MindSpore, and as HTML for notebooks.
 
-Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one
+Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to the same
 width. An axis of more than 6 elements is abbreviated to 3 at each end; that of a 1-d tensor only
-above 1,000 elements. A long line of one axis is wrapped. `Tensor.__repr__` and the compiled `print`
-call it. It never changes a value.
+above 1,000 elements. A long line of one axis is wrapped. `Tensor.__repr__` and `print` in compiled
+code call these functions, which never change a value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tensor_text(array: Array, dtype: DType) -> str:
 
 
 def tensor_html(title: str, array: Array, dtype: DType) -> str:
-    """Return what a notebook shows of a tensor: a title, its values, and their distribution."""
+    """Return HTML that shows a tensor in a notebook: a title, its values and their distribution."""
     shown = notebook.heading(title)
     if array.ndim == 0:
         return shown + notebook.pre(_scalar(array[()], dtype))

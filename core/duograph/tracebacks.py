@@ -55,8 +55,8 @@ def hide_own_frames(error: BaseException, located: bool = False) -> None:
     """Remove the framework's frames from an error's traceback, unless all frames are wanted.
 
     Called where the error leaves the framework. If no frame of the user remains, only errors of
-    duograph, and errors whose message has a location (`located`), lose their frames: those of
-    Python may still get an explanation, see `call_errors`.
+    duograph, and errors whose message has a location (`located`), lose their frames. An error of
+    Python keeps them, because `call_errors` may still explain it.
     """
     if error.__traceback__ is None or _wants_all():
         return
@@ -73,8 +73,7 @@ def is_users(trace: TracebackType | None) -> bool:
 def prepare_for_printing(error: BaseException) -> None:
     """Prepare an uncaught error for printing: hide frames in it and in the errors it came from.
 
-    An earlier error that no code of the user took part in explains nothing to the user and is left
-    out.
+    An earlier error in whose traceback no code of the user occurs explains nothing and is left out.
     """
     if _wants_all():
         return
@@ -103,10 +102,10 @@ def prepare_for_printing(error: BaseException) -> None:
 
 
 def user_line(trace: TracebackType | None) -> str:
-    """Return where the user's code was when an error was raised: "train.py:31 in step".
+    """Return where the user's code was when an error was raised, such as "train.py:31 in step".
 
-    The innermost frame counts that is neither of the framework nor called by it. "" if there is
-    none, or if its source is in no file.
+    This is the innermost frame that belongs neither to the framework nor to a library that the
+    framework called. Returns "" if there is none, or if its source is in no file.
     """
     for tb in reversed(_visible(trace)):
         code = tb.tb_frame.f_code
@@ -157,7 +156,7 @@ def install() -> None:
 
 
 def _advise(error: BaseException) -> None:
-    """Add to an error of Python what to write instead of a name that other libraries use."""
+    """Add a note to a Python error that says what to write instead of another library's name."""
     if not isinstance(error, (AttributeError, KeyError, TypeError, ValueError)) or _is_ours(error):
         return
     # late: `advice` imports the exceptions, whose module imports this one
@@ -178,9 +177,10 @@ def _wants_all() -> bool:
 
 
 def _visible(trace: TracebackType | None) -> list[TracebackType]:
-    """Return the frames that a user recognises, outermost first.
+    """Return the frames of a traceback that a user recognises, outermost first.
 
-    Left out are those of the framework, and those of Python's library and NumPy directly below.
+    Frames of the framework are left out, and so are the frames of Python's library and NumPy that
+    it called.
     """
     kept, below = [], False
     while trace is not None:

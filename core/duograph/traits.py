@@ -1,7 +1,7 @@
 """The facts about an op that graph passes and code generators rely on, declared with the op.
 
 An op declares them as options, such as `@op(reduction="+")`, so that no pass lists ops by name.
-This module knows no op and no pass.
+This module must not refer to particular ops or passes, because both import it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ class Traits(NamedTuple):
         reduction: how a reduction over the attribute `axis` combines elements; None for an op that
             is no reduction.
         gather: what one index selects in an op that reads its first operand at the indices in its
-            second, along `axis`: a whole row, or a single element.
+            second, along `axis`: a whole row ("rows") or a single element ("elements").
         scatter: how an op writes rows of its third operand to those rows of the first that the
             second operand names: "+" adds them, "=" replaces.
-        per_axis: names of the attributes of a movement op that have one item per axis.
+        per_axis: names of the attributes that have one item per axis, of an op that only moves
+            elements, such as strided_slice.
         broadcasts: whether the result only repeats elements of the operand.
         checks: whether the kernel raises IndexRangeError for an index or label that is out of
             range.

@@ -59,8 +59,8 @@ class TensorType:
         size: number of elements.
         nbytes: number of bytes of the data.
 
-    `TensorType.of(shape, dtype)` returns the plain type, without device and level; `on` returns
-    the variant with these.
+    `TensorType.of(shape, dtype)` returns the plain type, which has no device and level 0; `on`
+    returns a variant with a device and a level.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return this type with another shape or dtype, and without device and level."""
+        """Return this type with another shape or dtype; the result has no device and level 0."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -157,7 +157,7 @@ class _Interned(weakref.ref[TensorType]):
 def _forget(interned: _Interned) -> None:
     """Remove a freed tensor type from the table of interned types.
 
-    An equal type that has replaced it there stays.
+    An equal type that has replaced it in the table is kept.
     """
     with TensorType._lock:
         if TensorType._plain.get(interned.key) is interned:
@@ -167,7 +167,8 @@ def _forget(interned: _Interned) -> None:
 class HostType:
     """The type of a graph value that is no tensor: a Python number, another object, or a stack.
 
-    There are five: INT, FLOAT, BOOL, OBJECT and STACK.
+    There are five: INT, FLOAT, BOOL, OBJECT and STACK. A stack holds values that a loop saves for
+    its backward pass.
     """
 
     __slots__ = ("name",)

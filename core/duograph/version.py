@@ -1,7 +1,8 @@
-"""The two versions: of MindSpore's API, and of duograph itself.
+"""Defines two versions: that of MindSpore's API which duograph follows, and duograph's own.
 
-`mindspore.version.__version__` is the first; `duograph.__version__` is the second, except where
-`compat.install` has let `import mindspore` mean duograph. The module imports nothing.
+`mindspore.version.__version__` is the first. `duograph.__version__` is the second, until
+`compat.install` makes `import mindspore` mean duograph; from then on it is the first, too. The
+module imports nothing.
 """
 
 __all__ = ["OWN", "__version__"]

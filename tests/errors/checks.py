@@ -1,4 +1,4 @@
-"""What a message of the corpus must have, as checks that a machine can make."""
+"""Checks, by machine, of what an error message of the corpus must contain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN = re.compile(r'File "[^"]*duograph[_a-z]*/[^"]*\.py"')
 
 
 def problems(program: Program, outcome: Outcome) -> list[str]:
-    """Return what is missing in the message of a program, in words; [] if nothing is."""
+    """Return what is wrong with the message of a program, as sentences; [] if nothing is."""
     if not outcome.kinds:
         return ["raised nothing"]
     found = []

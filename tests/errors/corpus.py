@@ -4,9 +4,9 @@
 the built-in exceptions of which the error may be an instance (`raises`), the line that is wrong
 (`at`), words of the message (`says`) and the modes in which it is run.
 
-`run_all` runs programs in processes forked from one that has imported duograph: as `python
-script.py` does, with the same traceback, in a hundredth of the time. A child may not use what a
-device's threads hold, so the parent opens no device.
+`run_all` runs programs in processes forked from one that has imported duograph. The output and the
+traceback are those of `python script.py`, in a hundredth of the time. The parent must not open a
+device, because a forked child cannot use the threads of a device.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Program:
     """A wrong program.
 
     Attributes:
-        fault: what is wrong, in words.
+        fault: description of the mistake.
         raises: names of built-in exceptions; the error is an instance of one of them.
-        at: text of the line that the traceback or the message must name.
+        at: source text of the line that the traceback or the message must name.
         says: words that the message must contain.
         modes: "eager", "graph" or both.
     """
@@ -57,7 +57,7 @@ class Program:
 
     @property
     def line(self) -> int:
-        """Return the number of the wrong line."""
+        """Return the line number of the mistake, from 1."""
         return [s.strip() for s in self.path.read_text().splitlines()].index(self.at) + 1
 
 
@@ -68,7 +68,7 @@ class Outcome:
     Attributes:
         printed: standard error, as the user sees it.
         kinds: names of the classes of the exception; empty if the program raised none.
-        text: `str(error)` and the notes.
+        text: `str(error)` and the notes of the exception.
     """
 
     printed: str
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def programs(only: str = "") -> list[Program]:
-    """Return the programs whose name contains `only`, by name."""
+    """Return the programs whose name contains `only`, sorted by name."""
     found = [_read(path) for path in sorted(PROGRAMS.glob("*/*.py"))]
     return [p for p in found if only in p.name]
 
@@ -102,7 +102,7 @@ def _read(path: pathlib.Path) -> Program:
 def run_all(
     chosen: Sequence[Program], mode: str | None = None
 ) -> Iterator[tuple[Program, str, Outcome]]:
-    """Run programs in each of their modes, or only in `mode`; yield what each printed."""
+    """Run programs in each of their modes, or only in `mode`; yield (program, mode, outcome)."""
     for name in _MODULES:
         importlib.import_module(f"duograph.{name}")
     for program in chosen:
@@ -132,7 +132,7 @@ def _run(program: Program, mode: str) -> Outcome:
 
 
 def _as_main(program: Program, mode: str, folder: str, printed: str, result: str) -> None:
-    """Run a program as `__main__` and print an uncaught exception as Python does."""
+    """Run a program as the module `__main__`; print an uncaught exception as Python does."""
     signal.alarm(_SECONDS)
     where = str(program.path.resolve())
     os.chdir(PROGRAMS.parents[2])

@@ -1,6 +1,7 @@
-"""Prints what each wrong program of the corpus prints: `python tests/errors/show.py [WORD]`.
+"""Prints error messages of the corpus of wrong programs: `python tests/errors/show.py [WORD]`.
 
-With `--check` only programs with problems; `--judge SEED` prints messages alone, in random order.
+With `--check` it prints only programs whose message has problems; `--judge SEED` prints only the
+messages, in random order.
 """
 
 from __future__ import annotations

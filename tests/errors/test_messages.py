@@ -1,4 +1,4 @@
-"""Wrong programs print what happened, the user's line and what to do, and no frame of duograph."""
+"""Tests of the messages for wrong programs: what happened, the user's line and a remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = ("shapes/matmul_operator", "jit/join_dtype", "gradients/backward", "da
 
 
 def run(*arguments, **variables):
-    """Run Python in the root of the tree; return its status, output and standard error."""
+    """Run Python in the root of the source tree; return exit status, output and standard error."""
     env = {k: v for k, v in os.environ.items() if k not in ("DUOGRAPH_TRACEBACK", "GLOG_v")}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -42,7 +42,7 @@ def test_size():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_messages(family):
-    """Class, line, words, no frame of ours: see `checks.problems`."""
+    """The error has the right class, line and words, and no frame of duograph."""
     status, printed, errors = run(os.path.join(HERE, "show.py"), "--check", f"{family}/")
     assert status == 0, printed + errors
 
@@ -102,7 +102,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_place_is_in_str(name):
-    """Also where a program catches the error and prints or logs it."""
+    """`str(error)` has the source line, for programs that catch the error and log it."""
     run_, kind, where = CALLS[name]
     with pytest.raises(kind) as raised:
         run_(ops.ones((2, 3)))

@@ -41,6 +41,11 @@ def noted(x):
     return made.note, made
 
 
+def class_made_inside(x):
+    made = collections.namedtuple("Made", "a b")
+    return made(x, 2), made(x, 2).a * 2
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "made": (lambda x: Terms((x, 2)), lambda x: x),
     "made of numbers": (lambda x: (Terms((1, 2)), x), lambda x: x),
@@ -55,6 +60,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "of a branch": (lambda x: Terms((x, 1)) if x.sum() > 0 else Terms((x * 2, 1)), lambda x: x),
     "slice": (lambda x: (Terms((x, 1))[:1], Terms((x,)) + (1,)), lambda x: x),
     "size": (lambda x: Terms((x.shape[0], Doubled(len(x)))), lambda x: x),
+    "class made inside": (class_made_inside, lambda x: x),
     "attribute": (noted, lambda x: x),
 }
 

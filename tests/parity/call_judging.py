@@ -1,8 +1,9 @@
-"""Judges one sampled call: its outcomes here, compared with those of MindSpore.
+"""Judgement of a sampled call: its outcomes in duograph compared with those of MindSpore.
 
-`calls.py` uses it. Values may differ by rounding; a Parameter is a Tensor; the sizes and dtypes of
-random results must agree. Where MindSpore refuses a call, duograph may compute it if only the
-dtype or shape of a valid call was changed: its kernels on the CPU lack many dtypes.
+`calls.py` uses it. Values may differ by rounding; a Parameter counts as a Tensor; for random
+results only sizes and dtypes must agree. Where MindSpore refuses a call that has only another dtype
+or shape than a valid call, duograph may compute it, because MindSpore's CPU kernels lack many
+dtypes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ UNBUILT = (
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """One difference of a call: its kind, the mode, and a description."""
+    """One difference between the outcomes of a call: its kind, the mode, and a description."""
 
     kind: str
     mode: str
@@ -48,7 +49,7 @@ class Difference:
 
 
 def judge_call(call: dict[str, Any], ours: Any, theirs: Any) -> list[Difference]:
-    """Return the differences of a call, the worst first."""
+    """Return the differences between the outcomes of a call, the worst first."""
     if ours is None:
         return [Difference("crash", "", "the process ended here")] if theirs is not None else []
     if theirs is None:
@@ -72,14 +73,14 @@ def judge_call(call: dict[str, Any], ours: Any, theirs: Any) -> list[Difference]
 
 
 def _has_tensor(outcome: Outcome) -> bool:
-    """Return whether the result of an eager call holds a tensor; the last part is its operands."""
+    """Return whether the result of an eager call contains a tensor."""
     return "tensor" in str(outcome["value"][1][0]) or "parameter" in str(outcome["value"][1][0])
 
 
 def _outcomes(
     call: dict[str, Any], ours: Outcome, theirs: Outcome, random: bool
 ) -> list[tuple[str, str]]:
-    """Return kind and text of the difference of two outcomes, if they differ."""
+    """Return [(kind, description)] of the difference between two outcomes; [] if they agree."""
     if "error" in theirs and "error" in ours:
         if theirs["error"][0] in ours["error"] or set(ours["error"][:-2]) & _family(theirs):
             return []
@@ -94,7 +95,7 @@ def _outcomes(
 
 
 def _family(outcome: Outcome) -> set[str]:
-    """Return the class of an error without the roots that every error has."""
+    """Return the names of an error's classes, without the base classes of all errors."""
     return set(outcome["error"]) - {"Exception", "BaseException", "object"}
 
 
@@ -103,7 +104,7 @@ def _error(outcome: Outcome) -> str:
 
 
 def differences(ours: Plain, theirs: Plain, random: bool = False) -> list[tuple[str, str]]:
-    """Return kind and text of how two written values differ."""
+    """Return (kind, description) of each difference between two serialised values."""
     mine, other = _tag(ours), _tag(theirs)
     if mine != other:
         return [("structure", f"{mine} here, {other} there")]

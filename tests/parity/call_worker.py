@@ -1,7 +1,7 @@
-"""Makes sampled calls in one process, for `calls.py`; works with MindSpore's Python and ours.
+"""Process that makes sampled calls, for `calls.py`; runs under MindSpore's Python and under ours.
 
-Started as `PYTHON call_worker.py serve ALIAS`, it reads one call a line, makes it in eager mode,
-compiled, and under a gradient, as the call asks, and writes the outcomes. It judges nothing.
+Started as `PYTHON call_worker.py serve ALIAS`, it reads one call per line, makes it in eager mode,
+compiled, and under a gradient, as the call asks, and writes the outcomes. It does not judge them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Outcome = dict[str, Any]
 
 
 def set_weights(layer: Any, package: Any) -> None:
-    """Give the Parameters of a layer values that do not depend on random numbers."""
+    """Set the Parameters of a layer to values that do not depend on random numbers."""
     if not hasattr(layer, "get_parameters"):
         return
     for parameter in layer.get_parameters():
@@ -37,7 +37,7 @@ def set_weights(layer: Any, package: Any) -> None:
 
 
 class Target:
-    """One call, made ready: its target, its tensors, and a function of the tensors alone."""
+    """A call that is ready to run: its target, its tensors, and a function of these tensors."""
 
     def __init__(self, call: Call, package: Any, number: int) -> None:
         target = None if call["kind"] == "method" else find(call["path"])
@@ -66,7 +66,7 @@ class Target:
         self.function: Callable[..., Any] = module.__dict__["sampled"]
 
     def _part(self, plain: Any, space: dict[str, Any], package: Any) -> str:
-        """Return the text of an argument: a parameter of the function, a display, or a global."""
+        """Return the source text of an argument: a parameter, a tuple or list, or a global name."""
         if is_tensor(plain) and plain[0] == "tensor":
             self.tensors.append(read(plain, package))
             return f"t{len(self.tensors) - 1}"
@@ -79,7 +79,7 @@ class Target:
 
 
 def attempt(make: Callable[[], Any], package: Any) -> Outcome:
-    """Return what a call returns, or the names of its error's classes."""
+    """Return the serialised result of `make`, or the class names and text of its error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -103,7 +103,10 @@ def _result(value: Any, package: Any) -> Any:
 
 
 def outcomes(call: Call, package: Any, number: int) -> dict[str, Outcome]:
-    """Make a call in the modes that it asks for; each time with arguments of its own."""
+    """Make a call in the modes that it asks for, each time with new arguments.
+
+    Return the outcomes.
+    """
     found: dict[str, Outcome] = {}
     package.set_context(mode=package.PYNATIVE_MODE)
     for name in ("eager", "again"):
@@ -136,7 +139,7 @@ def outcomes(call: Call, package: Any, number: int) -> dict[str, Outcome]:
 
 
 def serve(alias: str) -> None:
-    """Answer one call a line until the input ends."""
+    """Read one call per line from standard input and answer each, until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):

@@ -1,12 +1,13 @@
 """Make the same sampled calls with MindSpore and with duograph, and compare the outcomes.
 
     python tests/parity/calls.py --mindspore PYTHON             # names that packages use
-    python tests/parity/calls.py --mindspore PYTHON --only mint.    # paths that begin so
+    python tests/parity/calls.py --mindspore PYTHON --only mint.    # paths that begin with mint.
     python tests/parity/calls.py --report --show 20             # differences of the last run
 
-The calls of a name are those of its docstring's examples, and changes of them (`sampling.py`).
-Results are kept in build/parity; MindSpore's are asked for once. `--every N` samples also names
-that no package uses. Values that differ between two calls of MindSpore are compared in form alone.
+The calls of a name are those of its docstring's examples, and variations of them (`sampling.py`).
+Results are kept in build/parity; those of MindSpore are reused by later runs. `--every N` also
+samples names that no package uses. Of values that differ between two equal calls of MindSpore, only
+the form is compared.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ HEADS = ("ops", "Tensor", "nn", "mint", "numpy")
 
 
 def names() -> list[tuple[str, int, str]]:
-    """Return path, number of packages that use it, and signature of the names to sample."""
+    """Return (path, number of packages that use it, signature) of the names to sample."""
     rows = [x.split("\t") for x in NAMES.read_text().splitlines() if x[:1] != "#"]
     return [(r[0], int(r[1]), r[3]) for r in rows if r[0].split(".")[0] in HEADS]
 
 
 def recorded(python: str | None, jobs: int) -> dict[str, list[Call]]:
-    """Return the calls that the examples make, by path; MindSpore is asked once."""
+    """Return the calls that docstring examples make, by path.
+
+    MindSpore runs the examples only once.
+    """
     file = FOLDER / "recorded.jsonl"
     if python:
         examples = [e for e in collected(python) if e["path"].split(".")[0] in HEADS]
@@ -47,7 +51,7 @@ def recorded(python: str | None, jobs: int) -> dict[str, list[Call]]:
 
 
 def all_calls(seeds: dict[str, list[Call]], used: int, rest: int) -> list[Call]:
-    """Return the sampled calls: `used` of every name in use, `rest` of every other name."""
+    """Return the sampled calls: `used` per name that packages use, `rest` per other name."""
     found = []
     for name, packages, signature in names():
         most = used if packages >= 3 else rest
@@ -62,9 +66,9 @@ def all_calls(seeds: dict[str, list[Call]], used: int, rest: int) -> list[Call]:
 def judged(
     calls: list[Call], ours: dict[str, Any], theirs: dict[str, Any]
 ) -> tuple[dict[str, list[Difference]], set[Row]]:
-    """Return the differences of every call, the worst first, and the rows that cover some.
+    """Return the differences of every call, the worst first, and the rows of listed ones.
 
-    A listed difference comes last, as one of the kind "listed".
+    A difference that `listed_differences` has comes last, with the kind "listed".
     """
     verdicts, needed = {}, set()
     for call in calls:
@@ -83,7 +87,7 @@ def judged(
 
 
 def table(calls: list[Call], verdicts: dict[str, list[Difference]]) -> None:
-    """Print how many calls agree, by group and by sort of change."""
+    """Print how many calls agree, by group and by kind of change."""
     counts: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(
         collections.Counter
     )
@@ -102,7 +106,7 @@ def table(calls: list[Call], verdicts: dict[str, list[Difference]]) -> None:
 
 
 def shown(calls: list[Call], verdicts: dict[str, list[Difference]], most: int, kind: str) -> None:
-    """Print differences, grouped by kind and name."""
+    """Print up to `most` groups of differences, grouped by kind and name."""
     groups: dict[tuple[str, str], list[tuple[Call, Difference]]] = collections.defaultdict(list)
     for call in calls:
         for difference in verdicts.get(call["id"], [])[:1]:
@@ -116,7 +120,7 @@ def shown(calls: list[Call], verdicts: dict[str, list[Difference]], most: int, k
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the actions that the command line selects."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

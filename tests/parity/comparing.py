@@ -1,9 +1,9 @@
-"""Judges one docstring example: what it prints here, compared with what MindSpore prints.
+"""Judgement of a docstring example: its output in duograph compared with its output in MindSpore.
 
-`run.py` calls `judge`. Numbers may differ by rounding, white space does not count, and random
-numbers must agree in form alone. A class is known by its name without its module. Where MindSpore
-prints an address, such as ``<mindspore.common.generator.Generator object at 0x7f>``, any text of an
-object of that class agrees. The sign of a singular vector is free.
+`run.py` calls `judge`. Numbers may differ by rounding, white space does not count, and for random
+numbers only the form must agree. A class is identified by its name without its module. Where
+MindSpore prints an address, such as ``<mindspore.common.generator.Generator object at 0x7f>``, any
+text of an object of that class agrees. The sign of a singular vector is arbitrary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PASSED, SHAPE, FAILED, BOTH = "pass", "pass in form", "fail", "fails there too"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """How an example ended, and why it failed."""
+    """The result of an example, and the reason if it failed."""
 
     result: str
     reason: str = ""
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def normal(text: str) -> str:
-    """Return printed text without the white space that arrays are wrapped with."""
+    """Normalise printed text: white space, module names, addresses and trailing zeros."""
     text = re.sub(r"duograph", "mindspore", text)
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"<class '\1'>", text)
     text = re.sub(r"<(?:\w+\.)*(\w+) object at 0x[0-9a-f]+>", r"<a \1>", text)
@@ -52,12 +52,12 @@ def normal(text: str) -> str:
 
 
 def masked(text: str) -> str:
-    """Return text with every number replaced, to compare its form."""
+    """Replace every number of a text, to compare only its form."""
     return NUMBER.sub("#", normal(text))
 
 
 def close(a: str, b: str, signs: bool = True) -> bool:
-    """Return whether our text `a` equals `b` but for rounding of numbers, and perhaps signs."""
+    """Return whether text `a` equals `b` up to rounding and, without `signs`, signs."""
     x, y = normal(a), normal(b)
     for name in set(re.findall(r"<a (\w+)>", y)):
         x = re.sub(rf"\b{name}\((?:[^()]|\([^()]*\))*\)", f"<a {name}>", x)
@@ -81,7 +81,7 @@ def _near(p: float, q: float) -> bool:
 
 
 def reason_of(error: str) -> str:
-    """Return the class of an error: its type, and what is missing if something is."""
+    """Return a short description of an error for grouping: its type, and what is missing."""
     kind, _, text = error.partition(": ")
     for pattern in (
         r"has no attribute '(\w+)'",
@@ -98,7 +98,7 @@ def reason_of(error: str) -> str:
 
 
 def judge(ours: Sequence[Statement] | None, theirs: Sequence[Statement] | None) -> Verdict:
-    """Compare an example's run here with the one of MindSpore; None is a process that ended."""
+    """Compare the runs of an example in duograph and in MindSpore; None is a process that ended."""
     broken = theirs is None or any(s["error"] for s in theirs)
     if ours is None:
         return Verdict(BOTH if broken else FAILED, "the process ended or took too long")

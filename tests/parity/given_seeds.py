@@ -1,7 +1,7 @@
-"""Valid calls of names that packages use and whose docstrings record none; `calls.py` samples them.
+"""Valid calls of names that packages use but whose docstrings have no usable call; for `calls.py`.
 
-A docstring has no call of its own if its example calls the function by another name, or prints
-nothing. Each row is a call of a public name, under all paths that end so.
+A docstring has no usable call if its example calls the function by another name, or prints nothing.
+Each row is a call of a public name; it serves all paths that end in that name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Call = dict[str, Any]
 
 
 def _floats(*shape: int) -> Any:
-    """Return a written float32 tensor of different numbers of both signs."""
+    """Return a serialised float32 tensor of varied numbers of both signs."""
     size = int(np.prod(shape))
     numbers = (np.arange(size) * 7 % 11 - 4) / 2
     return array(numbers.reshape(shape).astype(np.float32), "tensor", "float32")
@@ -84,7 +84,7 @@ CLASSES: dict[str, list[tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
 
 
 def given(name: str) -> list[Call]:
-    """Return the calls of a path."""
+    """Return the listed calls for a path."""
     last = name.split(".")[-1]
     kind = "method" if name.startswith("Tensor.") else "function"
     calls = []

@@ -1,8 +1,8 @@
-"""Records the calls that MindSpore's docstring examples make of the function that they document.
+"""Records the calls that MindSpore's docstring examples make of the documented function.
 
-`calls.py` starts `PYTHON harvest.py NAMES` with MindSpore's Python: it reads one example a line, as
-`worker.py` collects them, and writes the first recorded calls of each. Such a call is a valid one
-of arguments that make sense, from which `sampling.py` makes others. Never runs with duograph.
+`calls.py` starts `PYTHON harvest.py NAMES` with MindSpore's Python. It reads one example per line,
+as `worker.py` collects them, and writes the first recorded calls of each. These are valid calls
+with sensible arguments, from which `sampling.py` makes others. It must never run with duograph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST = 4  # calls of one example
 
 
 def kind_of(path: str, value: object) -> str:
-    """Return how a path is called: "function", "method", "class", or "" if it is not called."""
+    """Return the kind of callable at a path: "function", "method", "class", or "" for none."""
     if path.split(".")[0] in ("Tensor", "Parameter"):
         return "method" if callable(value) else ""
     return "class" if inspect.isclass(value) else "function" if callable(value) else ""
@@ -35,7 +35,7 @@ def kind_of(path: str, value: object) -> str:
 
 @contextlib.contextmanager
 def recording(path: str, package: Any, calls: list[Call]) -> Iterator[None]:
-    """Within the context, calls of the object at `path` are appended to `calls`."""
+    """Return a context in which calls of the object at `path` are appended to `calls`."""
     owner_path, _, name = path.rpartition(".")
     owner, value = find(owner_path), find(path)
     kind = kind_of(path, value)
@@ -61,7 +61,7 @@ def recording(path: str, package: Any, calls: list[Call]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recording_class(path: str, cls: Any, package: Any, calls: list[Call]) -> Iterator[None]:
-    """Record the arguments of the constructor, and those of calls of the instance."""
+    """Record the arguments of the constructor and of the calls of its instances."""
     made: dict[int, tuple[Any, Any, Any]] = {}
     own_init, own_call = cls.__dict__.get("__init__"), cls.__dict__.get("__call__")
     init: Callable[..., Any] = cls.__init__
@@ -104,7 +104,7 @@ def _note(calls: list[Call], path: str, kind: str, package: Any, told: dict[str,
 
 
 def main() -> None:
-    """Answer one example a line until the input ends."""
+    """Read one example per line from standard input and answer each, until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):

@@ -1,8 +1,9 @@
-"""The differences of sampled calls that are meant, each with its reason.
+"""The intended differences of sampled calls, each with its reason.
 
-`calls.py` counts them apart. A row says of which paths, of which kind, and of which text they are;
-docs/differences.md explains them to users. A row may not cover a call that agrees, so the list
-cannot hide what works: `unneeded` names the rows that no difference of a full run needs.
+`calls.py` counts them separately. A row gives patterns of the path, the kind and the text of the
+differences it covers; docs/differences.md explains them to users. A row must not cover a call that
+agrees, so that the list cannot hide regressions: `unneeded` names the rows that no difference of a
+full run needs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from parity.call_judging import Difference
 
 
 class Row(NamedTuple):
-    """One listed difference: patterns of the path and of the description, and the reason."""
+    """An intended difference: patterns of path, kind and description, and the reason."""
 
     kind: str
     paths: str
@@ -67,7 +68,7 @@ ROWS = (
 
 
 def row_of(call: dict[str, Any], difference: Difference) -> Row | None:
-    """Return the row that covers this difference of a call."""
+    """Return the first row that covers a difference of a call, or None."""
     for row in ROWS:
         if (
             row.kind == difference.kind
@@ -80,6 +81,6 @@ def row_of(call: dict[str, Any], difference: Difference) -> Row | None:
 
 
 def unneeded(needed: Iterable[Row]) -> list[Row]:
-    """Return the rows that covered no difference."""
+    """Return the rows that are not in `needed`, that is, covered no difference."""
     used = set(needed)
     return [row for row in ROWS if row not in used]

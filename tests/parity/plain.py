@@ -1,8 +1,8 @@
-"""Writes the arguments and results of calls as JSON, and reads them; imports no framework.
+"""Serialisation of the arguments and results of calls as JSON; imports no framework.
 
 The processes of the sampled calls exchange calls and outcomes in this form, because the two
-frameworks want different versions of NumPy. `harvest.py`, `call_worker.py` and `sampling.py` use
-it. A value is itself if JSON has it, or a list of a tag and its content.
+frameworks need different versions of NumPy. `harvest.py`, `call_worker.py` and `sampling.py` use
+it. A value that JSON has stands for itself; any other is a list of a tag and its content.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ LARGEST = 4096  # elements of an array that is written
 
 
 class NotPlain(Exception):
-    """A value that cannot be written, such as a function or a layer."""
+    """Error: a value, such as a function or a layer, cannot be serialised."""
 
 
 def array(value: np.ndarray[Any, Any], tag: str = "array", dtype: str = "") -> Plain:
-    """Write an array; `dtype` names the dtype of a tensor where NumPy lacks it."""
+    """Serialise an array; `dtype` names the dtype of a tensor if NumPy lacks it."""
     if value.size > LARGEST or value.dtype.kind not in "biufc":
         raise NotPlain
     text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
@@ -31,18 +31,18 @@ def array(value: np.ndarray[Any, Any], tag: str = "array", dtype: str = "") -> P
 
 
 def as_array(plain: Plain) -> np.ndarray[Any, Any]:
-    """Return the array of a written array or tensor."""
+    """Return a serialised array or tensor as a NumPy array."""
     _, _, code, shape, text = plain
     return np.frombuffer(base64.b64decode(text), code).reshape(shape).copy()
 
 
 def is_tensor(plain: Plain) -> bool:
-    """Return whether this is a written Tensor or Parameter."""
+    """Return whether a serialised value is a Tensor or Parameter."""
     return isinstance(plain, list) and plain[:1] in (["tensor"], ["parameter"])
 
 
 def write(value: Any, package: Any) -> Plain:
-    """Write a value of the framework `package`; raises NotPlain."""
+    """Serialise a value of the framework `package`; raise NotPlain if that is impossible."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, package.Tensor):
@@ -74,21 +74,21 @@ def write(value: Any, package: Any) -> Plain:
 
 
 def dtype_name(value: Any, package: Any) -> str:
-    """Return the name of a dtype of the framework, or ""."""
+    """Return the name of a dtype of the framework, or "" for another value."""
     name = str(value).rpartition(".")[2].lower()
     known = getattr(package, name + "_" if name == "bool" else name, None)
     return name if known is not None and known is value else ""
 
 
 def read(plain: Plain, package: Any) -> Any:
-    """Return the value that was written."""
+    """Deserialise a value for the framework `package`."""
     if not isinstance(plain, list):
         return plain
     return READERS[plain[0]](plain, package)
 
 
 def find_dtype(name: str, package: Any) -> Any:
-    """Return a dtype of the framework by its name."""
+    """Return the dtype of the framework `package` with the given name."""
     return getattr(package, "bool_" if name == "bool" else name)
 
 

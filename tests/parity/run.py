@@ -1,4 +1,4 @@
-"""Run the docstring examples of MindSpore here, and compare with what they print there.
+"""Run the docstring examples of MindSpore with duograph and with MindSpore, and compare them.
 
     python tests/parity/run.py --mindspore PYTHON             # all, then the table
     python tests/parity/run.py --mindspore PYTHON --only nn   # paths that begin with nn
@@ -6,8 +6,9 @@
     python tests/parity/run.py --report --only ops --show 20  # 20 failures in full
 
 PYTHON has MindSpore installed, with NumPy below version 2. Results are kept in build/parity, one
-line of JSON an example; a run that was stopped goes on where it was. MindSpore's results stay until
-`--fresh-mindspore`; ours are made again in each run unless `--resume` is given.
+line of JSON per example. MindSpore's results are reused by later runs, except with
+`--fresh-mindspore`. Duograph's results are computed again in each run; with `--resume`, only those
+are computed that an interrupted run did not reach.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Example = dict[str, str]
 
 
 class Worker:
-    """A process that answers tasks, started again after it ended or took too long."""
+    """A process that answers tasks; it is restarted after it ended or took too long."""
 
     def __init__(self, command: Sequence[str], limit: float) -> None:
         self._command = list(command)
@@ -87,7 +88,7 @@ class Worker:
         return json.loads(line)
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process, if it runs."""
         if self._process is not None:
             self._process.kill()
             with self._process:  # closes the pipes and waits
@@ -102,7 +103,7 @@ def run_all(
     limit: float,
     key: str = "path",
 ) -> None:
-    """Give the tasks that have no result yet to processes, and append the results to a file."""
+    """Let `jobs` processes answer the tasks without a result; append the results to a file."""
     done = results(file)
     todo: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     for task in tasks:
@@ -134,13 +135,13 @@ def run_all(
 
 
 def forget(file: Path, paths: set[str]) -> None:
-    """Remove the results of these paths from a file."""
+    """Remove the results of some paths from a file."""
     kept = [x for x in results(file).items() if x[0] not in paths]
     file.write_text("".join(json.dumps({"path": p, "ran": r}) + "\n" for p, r in kept))
 
 
 def results(file: Path) -> dict[str, Any]:
-    """Return the statements that ran, by the path of the example."""
+    """Return the results in a file, by path."""
     if not file.exists():
         return {}
     lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
@@ -148,7 +149,7 @@ def results(file: Path) -> dict[str, Any]:
 
 
 def collected(python: str | None) -> list[Example]:
-    """Return all examples; MindSpore is asked once."""
+    """Return all examples; MindSpore's Python collects them once, into a file."""
     file = FOLDER / "examples.jsonl"
     if not file.exists():
         if python is None:
@@ -162,7 +163,7 @@ def collected(python: str | None) -> list[Example]:
 
 
 def verdicts(examples: list[Example]) -> dict[str, Verdict]:
-    """Return how each example that ran here ended."""
+    """Return the verdict on each example that ran in duograph, by path."""
     ours, theirs = results(FOLDER / "duograph.jsonl"), results(FOLDER / "mindspore.jsonl")
     return {
         e["path"]: judge(ours[e["path"]], theirs.get(e["path"]))
@@ -188,7 +189,7 @@ def table(examples: list[Example], found: dict[str, Verdict]) -> None:
 
 
 def reasons(found: dict[str, Verdict], most: int) -> None:
-    """Print why examples fail, the most frequent reasons first, with the first paths."""
+    """Print the `most` frequent reasons of failures, each with its first paths."""
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for path, verdict in found.items():
         if verdict.result == FAILED:
@@ -198,7 +199,7 @@ def reasons(found: dict[str, Verdict], most: int) -> None:
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the actions that the command line selects."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

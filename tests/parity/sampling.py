@@ -1,8 +1,8 @@
-"""Makes calls of odd kinds from the valid calls that `harvest.py` recorded; `calls.py` uses it.
+"""Makes unusual calls from the valid calls that `harvest.py` recorded; `calls.py` uses it.
 
-A sampled call differs from a recorded one by one change: another dtype, a 0-d or empty tensor, a
-negative axis, a keyword, a Python number or a wrong type for a tensor. The calls depend on the
-recorded calls alone, so a name has the same ones in every run.
+A sampled call differs from a recorded one in one respect: another dtype, a 0-d or empty tensor, a
+negative axis, a keyword argument, a Python number or a wrong type for a tensor. The calls depend
+only on the recorded calls, so a name has the same ones in every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMPY = {"bfloat16": "float32", "bool": "bool"}
 
 
 def seeds_for(name: str, recorded: dict[str, list[Call]]) -> list[Call]:
-    """Return the recorded calls of a name, else those of the function of that name elsewhere."""
+    """Return the recorded calls of a name, or else those of a function with this name elsewhere."""
     if recorded.get(name):
         return recorded[name]
     parts = name.split(".")
@@ -39,7 +39,7 @@ def seeds_for(name: str, recorded: dict[str, list[Call]]) -> list[Call]:
 
 
 def _as_kind(call: Call, name: str) -> Call | None:
-    """Return a recorded call of one name as a call of another; None if they differ in form."""
+    """Convert a recorded call to a call of `name`; None if the two differ in form."""
     head, last = name.split(".")[0], name.split(".")[-1]
     kind = "method" if head == "Tensor" else "class" if last[0].isupper() else "function"
     made = {**call, "path": name, "kind": kind}
@@ -58,7 +58,7 @@ Leaf = tuple["str | int", ...]
 
 
 def leaves(call: Call) -> Iterator[Leaf]:
-    """Yield the ways to every value of a call that is no container."""
+    """Yield the path (indices) to every value of a call that is no container."""
 
     def below(plain: Plain, way: Leaf) -> Iterator[Leaf]:
         if isinstance(plain, list) and plain[0] in ("tuple", "list"):
@@ -76,7 +76,7 @@ def leaves(call: Call) -> Iterator[Leaf]:
 
 
 def at(call: Call, way: Leaf) -> Plain:
-    """Return the value at a way."""
+    """Return the value at the path `way` in a call."""
     found: Any = call
     for step in way:
         found = found[step]
@@ -84,7 +84,7 @@ def at(call: Call, way: Leaf) -> Plain:
 
 
 def changed(call: Call, changes: Iterable[tuple[Leaf, Plain]], what: str, sort: str) -> Call:
-    """Return a copy of a call with other values, described by `what`, of the sort `sort`."""
+    """Return a copy of a call with some values replaced; `what` and `sort` describe the change."""
     made = copy.deepcopy(call)
     for way, value in changes:
         at(made, way[:-1])[way[-1]] = value
@@ -93,7 +93,7 @@ def changed(call: Call, changes: Iterable[tuple[Leaf, Plain]], what: str, sort: 
 
 
 def cast(plain: Plain, name: str) -> Plain:
-    """Return a written tensor with another dtype."""
+    """Return a serialised tensor with another dtype."""
     with np.errstate(all="ignore"):
         numbers = as_array(plain)
         if numbers.dtype.kind == "c" and name != "complex64":
@@ -102,7 +102,7 @@ def cast(plain: Plain, name: str) -> Plain:
 
 
 def reshaped(plain: Plain, form: str) -> Plain:
-    """Return a written tensor that is 0-d, empty, of size 1, or one axis longer."""
+    """Return a serialised tensor made 0-d, empty, of size 1, or one axis longer."""
     numbers = as_array(plain)
     if form == "0-d":
         numbers = numbers.reshape(-1)[:1].reshape(()) if numbers.size else np.zeros(())
@@ -117,7 +117,7 @@ def reshaped(plain: Plain, form: str) -> Plain:
 
 
 def special(plain: Plain) -> Plain:
-    """Return a written tensor of floats with NaN, infinities and a negative zero."""
+    """Return a serialised float tensor that contains NaN, infinities and a negative zero."""
     numbers = as_array(plain)
     odd = np.array([np.nan, np.inf, -np.inf, -0.0], numbers.dtype)
     flat = numbers.reshape(-1)

@@ -1,4 +1,4 @@
-"""The comparison of sampled calls: what is written, sampled and judged."""
+"""Tests of the comparison of sampled calls: serialisation, sampling and judgement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of docstring examples: what counts as equal, and processes that end."""
+"""Tests of the comparison of docstring examples: what counts as equal, and processes that end."""
 
 from __future__ import annotations
 

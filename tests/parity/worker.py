@@ -1,8 +1,9 @@
-"""Runs docstring examples in one process, for `run.py`; works with MindSpore's Python and ours.
+"""Process that runs docstring examples, for `run.py`; under MindSpore's Python and under ours.
 
 Started as `PYTHON worker.py collect NAMES`, it prints the examples of the installed MindSpore as
-JSON. Started as `PYTHON worker.py serve ALIAS`, it reads one example a line, runs it and writes
-what every statement printed. It imports neither package before an example does, except the alias.
+JSON. Started as `PYTHON worker.py serve ALIAS`, it reads one example per line, runs it and writes
+what every statement printed. It must import neither package before an example does, except by the
+alias.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HEADS = ("Examples:", "Example:")
 
 
 def examples_in(text: str) -> str:
-    """Return the part of a docstring from the heading of its examples on, or ""."""
+    """Return the part of a docstring after the heading of its examples, or "" if it has none."""
     for head in HEADS:
         found = text.find(head)
         if found >= 0 and ">>> " in text[found:]:
@@ -38,7 +39,7 @@ def examples_in(text: str) -> str:
 
 
 def find(path: str) -> Any:
-    """Return the object of a dotted path below mindspore; AttributeError if there is none."""
+    """Return the object with a dotted path below mindspore; raise if there is none."""
     found: Any = importlib.import_module("mindspore")
     walked = "mindspore"
     for part in path.split("."):
@@ -51,7 +52,7 @@ def find(path: str) -> Any:
 
 
 def kind_of(path: str, value: object) -> str:
-    """Return the row of the table that an example belongs to."""
+    """Return the row of the result table to which an example belongs."""
     head = path.split(".")[0]
     if head in ("Tensor", "Parameter"):
         return "Tensor methods"
@@ -70,7 +71,7 @@ def kind_of(path: str, value: object) -> str:
 
 
 def documented(names: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield path, kind and examples of every object, and of the methods of every class."""
+    """Yield (path, kind, examples) of every documented object, and of the methods of classes."""
     seen: set[str] = set()
     for path in sorted(names, key=lambda n: (n.count("."), len(n), n)):
         with warnings.catch_warnings():
@@ -92,7 +93,7 @@ def documented(names: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def collect(names_file: str) -> None:
-    """Print every example as a line of JSON."""
+    """Print every example of the names in a file, as one line of JSON each."""
     lines = Path(names_file).read_text().splitlines()
     names = [line.split("\t")[0] for line in lines if line and line[0] != "#"]
     for path, kind, text in documented(names):
@@ -106,7 +107,10 @@ class Runner:
         self._count = 0
 
     def run(self, text: str) -> list[dict[str, str]]:
-        """Return source, wanted and printed text, and error, of each statement up to an error."""
+        """Run an example up to its first error.
+
+        Return source, expected output, actual output and error of each statement.
+        """
         try:
             statements = PARSER.get_examples(text)
         except ValueError as error:
@@ -124,7 +128,10 @@ class Runner:
         return out
 
     def _execute(self, source: str, space: dict[str, Any]) -> tuple[str, str]:
-        """Return what a statement printed, and its error; the source is a file for `inspect`."""
+        """Execute a statement; return its output and its error.
+
+        The source is saved for `inspect`.
+        """
         file = f"example_{self._count}.py"
         Path(file).write_text(source)
         printed = io.StringIO()
@@ -140,7 +147,7 @@ class Runner:
 
 
 def reset() -> None:
-    """Undo what an example may have set."""
+    """Reset settings that an example may have changed."""
     package = sys.modules.get("mindspore")
     if package is None:
         return
@@ -151,7 +158,7 @@ def reset() -> None:
 
 
 def serve(alias: str) -> None:
-    """Answer one example a line until the input ends."""
+    """Read one example per line from standard input and answer each, until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # what the package's C++ prints

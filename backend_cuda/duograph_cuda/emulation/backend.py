@@ -1,6 +1,7 @@
 """The device target `CUDA-emulated`: the CUDA backend on the emulated driver.
 
-The plugin module creates it by name. It is for tests only, because it is slow.
+The plugin module `duograph_cuda` makes the backend when a test names the target. Programs should
+not use it, because it is slow.
 """
 
 from __future__ import annotations

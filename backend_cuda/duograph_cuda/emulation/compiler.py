@@ -1,7 +1,8 @@
 """Compiles CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
 
 A header of the emulation defines CUDA's keywords and built-in functions for the host compiler. The
-emulated driver loads the libraries. Only tests use this.
+emulated driver loads the libraries. Only the emulated device, and therefore only tests, use this
+module.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """Return the compiler flags by which a fused multiply-add is one instruction on this CPU.
+    """Return the compiler flags that make a fused multiply-add one instruction on this CPU.
 
-    There are none if the processor lacks the instruction; a call of the C library, which takes a
-    hundred instructions, computes it then.
+    Returns no flags if the processor lacks the instruction; a call of the C library, which takes a
+    hundred instructions, then computes it.
     """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()
@@ -74,7 +75,7 @@ class HostCompiler(Compiler):
     """The machine's C++ compiler, which builds CUDA sources for the emulated CUDA device.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no C++ compiler.
     """
 
     suffix = ".so"
@@ -113,7 +114,7 @@ class HostCompiler(Compiler):
     def compile(self, text: str, *flags: str) -> bytes:
         """Compile C++ source with the host's compiler; return the shared library's bytes.
 
-        `flags` come after those that all sources are compiled with.
+        `flags` are appended to the flags that are used for all sources.
         """
         from duograph.backend import disk_cache
 

@@ -1,8 +1,8 @@
 """An emulation of the CUDA driver in Python, with the functions of `cuda.bindings.driver`.
 
-With it, the backend's code for contexts, memory, modules and launches runs as on a GPU. The
-emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and
-after each launch every buffer is checked for writes outside its bounds.
+With it, the backend's code for contexts, memory, modules and launches runs unchanged on the CPU, in
+tests. The emulation also detects errors that a GPU would not report: fresh memory holds NaN
+patterns, and after each launch every buffer is checked for writes outside its bounds.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class EmulatedDriver:
     """An emulation of `cuda.bindings.driver` that runs kernels on the CPU, for tests.
 
     Args:
-        compiler: builds the library that runs kernels.
-        limit: memory of the device in bytes.
-        seed: seeds the random order in which blocks and threads run.
-        devices: number of devices, which share the memory.
+        compiler: compiler that builds the library which runs kernels.
+        limit: size of the device memory in bytes.
+        seed: seed of the random order in which blocks and threads run.
+        devices: number of devices, which use the same memory.
 
     Attributes:
-        lose: if set, the next launch reports that the device was lost.
+        lose: whether the next launch is to report that the device was lost.
     """
 
     CUresult = CUresult
@@ -170,7 +170,7 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuGetProcAddress(self, name: bytes, version: int, flags: int) -> Answer:
-        """Return the address of a C function that calls this object's method of the given name."""
+        """Return (code, address of a C function that calls this object's method `name`, 0)."""
         text = name.decode()
         if text not in self.pointers:
             self.pointers[text] = _POINTERS[text](self)
@@ -206,9 +206,10 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: object) -> Answer:
-        """Return the error answer of a driver call that is illegal while the stream captures.
+        """Return the error result of a driver call that is not allowed while the stream captures.
 
-        `what` names the call; `rest` are its results besides the status code.
+        To capture means to record launches as a CUDA graph. `what` is the name of the call; `rest`
+        are its results after the status code.
         """
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
@@ -224,7 +225,7 @@ class EmulatedDriver:
     # ---- memory ---------------------------------------------------------------------------------
 
     def cuMemAlloc(self, nbytes: int) -> Answer:
-        """Allocate emulated device memory with guard zones on both sides; return its address."""
+        """Allocate emulated memory with guard zones on both sides; return (code, address)."""
         if self.capture is not None:
             return self._captures("cuMemAlloc", 0)
         if nbytes <= 0:
@@ -281,7 +282,7 @@ class EmulatedDriver:
         return _OK, self.streams.elapsed(begin, end)
 
     def _copy(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
-        """Queue a copy; memory of the host that is not page-locked is read or written at once."""
+        """Queue a copy of `nbytes` bytes from address `source` to `target` on a stream."""
 
         def move() -> int:
             ctypes.memmove(target, source, nbytes)
@@ -408,7 +409,7 @@ class EmulatedDriver:
         return (self._launch(function, (gx, gy, gz, bx, by, bz, shared), parameters),)
 
     def _launch(self, function: int, sizes: tuple[int, ...], parameters: int) -> Code:
-        """Run a kernel; return the result code."""
+        """Run a kernel on the CPU; return the CUDA result code."""
         arity, name = self.functions[function]
         gx, gy, gz, bx, by, bz, shared = sizes
         grid, block = (ctypes.c_uint * 3)(gx, gy, gz), (ctypes.c_uint * 3)(bx, by, bz)
@@ -429,7 +430,7 @@ class EmulatedDriver:
         return _OK
 
     def _holds(self, pointer: int, nbytes: int) -> bool:
-        """Return whether a range of bytes is inside a buffer."""
+        """Return whether a range of bytes is inside one allocated buffer."""
         known = self.buffers.get(pointer)
         if known is not None:
             return nbytes <= known[1]

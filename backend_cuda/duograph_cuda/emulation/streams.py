@@ -1,8 +1,9 @@
-"""The streams and events of the emulated CUDA driver.
+"""Implements the streams and events of the emulated CUDA driver.
 
-While each context has one stream, work runs at once. With more streams it is queued, and runs as
-late as CUDA allows: when the host or an awaited event needs it. So work that a program forgot to
-order runs in the wrong order. An event that is asked for often enough is reached.
+While each context has only one stream, work runs immediately. With several streams, work is queued
+and runs as late as CUDA allows: when the host waits for it or for an event behind it. Tests thereby
+find programs that forget to order work of different streams. An event that is queried repeatedly
+without a wait is reached after a few queries.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ LAST_QUERY = 4
 
 
 class EmulatedStreams:
-    """Streams as lists of functions that return a result code; an event is a mark in a list.
+    """Streams as lists of functions that return a CUDA result code; an event is a mark in a list.
 
     Attributes:
-        pending: the first code other than 0 that queued work returned; the next wait reports it.
+        pending: the first code other than 0 that queued work returned, which the next wait reports;
+            else 0.
     """
 
     def __init__(self) -> None:
@@ -38,7 +40,7 @@ class EmulatedStreams:
 
     @property
     def queues(self) -> bool:
-        """Whether work is queued: a context has several streams."""
+        """Whether work is queued, because some context has several streams."""
         return len(set(self.contexts)) < len(self.contexts)
 
     def create(self, context: int) -> int:
@@ -49,7 +51,7 @@ class EmulatedStreams:
         return stream
 
     def put(self, stream: int, work: Callable[[], int]) -> int:
-        """Run work at once and return its code, or queue it and return 0."""
+        """Run work immediately and return its result code, or queue it on a stream and return 0."""
         with self.lock:
             if self.queues and stream in self.lists:
                 self.lists[stream].append(work)
@@ -57,7 +59,7 @@ class EmulatedStreams:
             return work()
 
     def run(self, stream: int, mark: Callable[[], int] | None = None) -> int:
-        """Run the work of a stream, up to a mark if it is given; return the code to report."""
+        """Run the queued work of a stream, up to `mark` if given; return the code to report."""
         with self.lock:
             waiting = self.lists.get(stream, [])
             while waiting and (mark is None or mark in waiting):
@@ -86,7 +88,7 @@ class EmulatedStreams:
             self.put(stream, mark)
 
     def wait(self, stream: int, event: int) -> None:
-        """Let later work of a stream run after an event."""
+        """Make later work of a stream run after an event."""
         found = self.events.get(event)
         if found is not None:
             of, mark, _ = found

@@ -1,6 +1,6 @@
 """Loss scale managers, which tell `Model` and `build_train_network` how to scale the loss.
 
-Users construct them. They hold numbers only; training Cells in `nn.wrap` do the scaling.
+Users construct them. A manager only holds numbers; training Cells in `nn.wrap` scale the loss.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FixedLossScaleManager(LossScaleManager):
 
     Args:
         loss_scale: the scale, 1 or more.
-        drop_overflow_update: skip the update if a gradient overflows; if False, the optimiser must
-            have the same `loss_scale`.
+        drop_overflow_update: whether to skip the update if a gradient overflows; if False, the
+            optimiser must have the same `loss_scale`.
 
     Raises:
         ValueError: the scale is below 1.

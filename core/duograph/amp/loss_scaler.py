@@ -54,9 +54,10 @@ def all_finite(inputs: object) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """Return zeros as status for older MindSpore scripts (`mindspore.amp.init_status`).
+    """Return a Tensor of zeros, the status that older MindSpore scripts pass to overflow checks
+    (`mindspore.amp.init_status`).
 
-    Overflow checks do not use the status.
+    The checks here do not use the status.
     """
     return Tensor([0.0] * 8, float32)
 

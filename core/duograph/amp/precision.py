@@ -1,6 +1,7 @@
 """Makes networks compute in 16-bit floats, and builds training steps in mixed precision.
 
-User code and `Model` call it. It only marks Cells; a Cell casts when it is called.
+User code and `Model` call it. The module only marks Cells with a dtype; a marked Cell casts its
+inputs and weights when it is called.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> 
 
 
 def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Mark a network to compute in `dtype`, except its layers of the `kept` classes in float32."""
+    """Mark a network to compute in `dtype`, but its layers of the `kept` classes in float32."""
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):
@@ -151,12 +152,14 @@ def custom_mixed_precision(
     black_list: Sequence[type[Cell]] | None = None,
     dtype: DType = float16,
 ) -> Cell:
-    """`auto_mixed_precision` with a user-supplied list (`mindspore.amp.custom_mixed_precision`).
+    """Run layers of given classes, or all others, of a network in a 16-bit float type
+    (`mindspore.amp.custom_mixed_precision`).
 
     Args:
         network: Cell; it is modified in place.
-        white_list: the Cell classes to cast.
-        black_list: the Cell classes to keep in float32; all others are cast.
+        white_list: the Cell classes to cast; None if `black_list` is given.
+        black_list: the Cell classes to keep in float32, while all others are cast; None if
+            `white_list` is given.
         dtype: float16 or bfloat16.
 
     Raises:
@@ -201,7 +204,8 @@ def build_train_network(
         loss_fn: Cell or function of (predictions, labels).
         level: see `auto_mixed_precision`.
         loss_scale_manager: keyword; by default a dynamic one with O2, none otherwise.
-        keep_batchnorm_fp32: keyword; with O3: keep batch normalisation in float32.
+        keep_batchnorm_fp32: keyword; with O3, whether to keep batch and layer normalisation in
+            float32.
 
     Raises:
         TypeError: an argument has the wrong type.

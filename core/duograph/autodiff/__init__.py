@@ -1,21 +1,23 @@
 """Reverse-mode differentiation: one gradient rule per op serves the eager tape and graphs.
 
 `linearize` differentiates a graph; `tape` records eager calls; `transforms` has the public
-functions (`grad`, `vjp`, ...). No rule may look at the values of tensors.
+functions (`grad`, `vjp`, ...). No rule may read the values of tensors, because a rule is traced
+once into a graph that serves all values.
 
 Terms of this package:
 
-- A *cotangent* is the gradient with respect to a value, on the way back; a *residual* is a value
-  of the forward pass that the backward pass needs.
+- A *cotangent* is the gradient of the differentiated result with respect to a value. A *residual*
+  is a value of the forward pass that the backward pass needs.
 - A parameter or operand is *wanted* if its cotangent is to be computed. A value is *active* if it
   depends on a wanted parameter.
 - A tensor is *recorded* if it depends on an input of a running derivative. It refers to an *edge*
-  of the tape, and the edge to the *node* of the call that computed the tensor. The edge of an
-  input is a *leaf*.
+  of the tape, and the edge to the *node* of the call that computed the tensor. The edge of an input
+  is a *leaf*.
 - The *level* of a derivative is 1, or 2 inside another derivative.
-- In a graph, whether a cotangent exists may differ between runs. Its *status* says what is known
-  while compiling: ABSENT (in no run), PRESENT (in every run), NEUTRAL or GARBAGE (in some runs);
-  its *flag* says it at run time (`optional_cotangents`).
+- In a graph, whether a cotangent exists may differ between runs. Its *status* says what is known at
+  compile time: ABSENT (in no run), PRESENT (in every run), NEUTRAL or GARBAGE (in some runs). Its
+  *flag* is a bool that says it at run time (`optional_cotangents`).
 - A backward graph is *seeded* with cotangents that parameters already have, and adds to them.
-- `halves` is a forward graph with residuals and its backward graph, as one `Linearized`.
+- `halves` is the name of a forward graph with residuals together with its backward graph, as one
+  `Linearized`.
 """

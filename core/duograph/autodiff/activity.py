@@ -1,7 +1,7 @@
-"""Activity analysis: which values of a graph depend differentiably on chosen parameters.
+"""Activity analysis: finds the graph values that depend differentiably on chosen parameters.
 
-`linearize` computes cotangents for such *active* values only. The analysis builds no derivative,
-and looks at types and ops alone, never at values.
+`linearize` computes cotangents only for such *active* values. The analysis builds no derivative. It
+must use types and ops alone, never the values of tensors, because it runs before the graph does.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ _OPAQUE = frozenset({"host_call", "stack_new", "stack_holds"})
 
 
 def has_cotangent(type_: ValueType) -> bool:
-    """Return whether values of a type can have a cotangent: tensors, host floats and stacks."""
+    """Return whether values of a type can have a cotangent: tensors, Python floats and stacks.
+
+    A stack is the graph value on which a loop saves residuals.
+    """
     return isinstance(type_, TensorType) or type_ is FLOAT or type_ is STACK
 
 
 def expandable(op: Op) -> bool:
-    """Return whether an op is differentiated by its body, because it has no gradient rule."""
+    """Return whether an op is differentiated through its body, because it has no gradient rule."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
@@ -54,10 +57,10 @@ def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...
 
 
 def lost_in_bprop(name: str) -> GradientError:
-    """Return the error for a differentiated value that a function reads without it being an input.
+    """Return the error for a differentiated value that a function reads but does not get as input.
 
-    The function's own `bprop` returns gradients of its inputs only, so that this one would be
-    lost.
+    The function's own `bprop` returns only gradients of its inputs, so the gradient of this value
+    would be lost. `name` is the name of the function.
     """
     return GradientError(
         f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
@@ -75,7 +78,7 @@ def forward_uses(graph: Graph) -> set[int]:
 class Activity:
     """Cached activity analysis: which graph values depend on differentiated parameters.
 
-    Loops and recursive calls are analysed repeatedly until the answer stays the same.
+    Loops and recursive calls are analysed repeatedly until the result stays the same.
     """
 
     def __init__(self) -> None:
@@ -86,6 +89,7 @@ class Activity:
         """Return, for each result of a graph, whether it depends on a differentiated parameter.
 
         Args:
+            graph: the graph.
             wanted: for each parameter of the graph, whether it is differentiated.
         """
         key = (graph, tuple(wanted))
@@ -104,12 +108,14 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, per parameter of a loop body, whether it depends on a differentiated one.
+        """Return, for each parameter of a loop body, whether it depends on a differentiated one.
 
-        A loop variable may come to depend on one only in a later iteration; that counts.
+        A loop variable also counts if only later iterations make it depend on a differentiated
+        parameter.
 
         Args:
-            n_carry: number of loop variables, the first parameters of the body.
+            body: the loop body.
+            n_carry: number of loop variables, which are the first parameters of the body.
             wanted: for each parameter of the body, whether it is differentiated.
         """
         flags = list(wanted)

@@ -1,8 +1,8 @@
 """`detect_anomaly`: stops a program where its first NaN or infinity appears, and names the line.
 
-While it is on, compiled functions run line by line, and every eager op and every step of a backward
-pass goes through a `_Watch` (`runtime_state.watch`). While it is off, nothing refers to this
-module: ops are prepared anew at each switch.
+While it is on, compiled functions run uncompiled, as plain Python, and every eager op and every
+step of a backward pass goes through a `_Watch` (`runtime_state.watch`). It must cost nothing while
+it is off. Switching it therefore discards all prepared ops, and they are prepared without a watch.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class AnomalyWarning(RuntimeWarning):
 
 @dataclass(frozen=True)
 class Anomaly:
-    """Where a NaN or infinity began.
+    """The place where a NaN or infinity appeared first.
 
     Attributes:
         kind: ``"NaN"`` or ``"Inf"``.
-        op: the op whose result, or whose gradient, has the value.
-        backward: whether it is a gradient.
-        places: the user's source lines as (file, line): of the op in the forward pass, then of its
-            callers.
+        op: name of the op whose result, or whose gradient, has the value.
+        backward: whether the value is in a gradient.
+        places: the user's source lines as (file, line): the line of the op in the forward pass,
+            then those of its callers.
         result: a description of the values that were computed.
         operands: a description of each value that they were computed from.
-        began: False if a value that the op read had a NaN already: it came from outside, such as
-            from data or from a Parameter.
+        began: whether the op produced the NaN or infinity. False if a value that it read, such as
+            data or a Parameter, already had a NaN.
     """
 
     kind: str
@@ -165,26 +165,26 @@ class detect_anomaly(contextlib.ContextDecorator):
 
 
 def _switch(watch: OpWatch | None) -> None:
-    """Let ops report to a watch, or to none; each is prepared anew at its next call."""
+    """Let ops report to a watch, or to none; each op is prepared again at its next call."""
     runtime_state.watch = watch
     drop_tables()
 
 
 class Origin(NamedTuple):
-    """An op that the user called, and the lines of the call."""
+    """An op that the user called, and the user's source lines of the call."""
 
     op: str
     places: tuple[Place, ...]
 
 
 class _Inside(threading.local):
-    """The op that this thread runs, or whose gradient it computes, and which is checked."""
+    """Per thread: the op that is running, or whose gradient is being computed; None between ops."""
 
     origin: Origin | None = None
 
 
 class _Watch:
-    """Checks the results of ops and of backward passes; see `runtime_state.OpWatch`."""
+    """Checks the results of ops and of backward passes; implements `runtime_state.OpWatch`."""
 
     def __init__(
         self, check_nan: bool, check_inf: bool, on_found: str, found: list[Anomaly]
@@ -199,8 +199,8 @@ class _Watch:
     ) -> Callable[..., object]:
         """Return a function that runs an op and checks its results.
 
-        The inside of an op that is made of others is not checked: it may compute what it does not
-        select.
+        The ops inside a composite op are not checked: they may compute values that the composite
+        does not select.
         """
         deliberate = any(_has_special(v) for v in attributes.values())
 
@@ -229,7 +229,11 @@ class _Watch:
         create_graph: bool,
         sums: Sequence[Cotangent | None] = (),
     ) -> Sequence[Cotangent | None]:
-        """Return `node.plan.run(...)` after a check of the gradients that it returned."""
+        """Run one step of a backward pass, `node.plan.run(...)`, and check its gradients.
+
+        Returns these gradients. `cotangents` are the gradients of the node's results;
+        `create_graph` and `sums` are passed on to the plan.
+        """
         plan = node.plan
         origin = self._origins.get(node)
         if origin is None:
@@ -255,7 +259,10 @@ class _Watch:
             self._inside.origin = before
 
     def _remember(self, origin: Origin, results: object) -> None:
-        """Remember the origin of the tape nodes that recorded a call, if it was recorded."""
+        """Store which op and source lines a recorded call came from, to check its gradient.
+
+        Nothing is stored if the call was not recorded.
+        """
         if not runtime_state.derivatives:
             return
         for each in _parts(results):
@@ -267,7 +274,14 @@ class _Watch:
     def _check(
         self, origin: Origin, results: Sequence[Any], given: Sequence[Tensor], backward: bool
     ) -> None:
-        """Report if the results have a NaN or infinity that began here or came from outside."""
+        """Report the first result that has a NaN or infinity, unless it was only passed on.
+
+        Args:
+            origin: the op, and the lines of its call.
+            results: the values to check.
+            given: the values from which they were computed.
+            backward: whether the values are gradients.
+        """
         for each in results:
             nan, inf = _special(each)
             if not (nan and self.check_nan) and not (inf and self.check_inf):
@@ -291,7 +305,7 @@ class _Watch:
             return
 
     def _report(self, anomaly: Anomaly) -> None:
-        """Raise AnomalyError, or warn once per op and line."""
+        """Raise AnomalyError, or warn if this op and line has not been reported yet."""
         known = any(_same_place(anomaly, a) for a in self.found)
         self.found.append(anomaly)
         if self.on_found == "raise":
@@ -314,7 +328,7 @@ def _tensor(type_: TensorType, value: Cotangent) -> Tensor:
 
 
 def _special(t: object) -> tuple[bool, bool]:
-    """Return whether a tensor has NaN, and whether it has infinities."""
+    """Return two bools: whether a tensor has a NaN, and whether it has an infinity."""
     if not isinstance(t, Tensor) or t._type.dtype.kind not in "fc":
         return False, False
     values = t._values()
@@ -331,7 +345,7 @@ def _has_special(value: object) -> bool:
 
 
 def _described(t: Tensor) -> str:
-    """Return dtype and shape of a tensor, and what its values are like."""
+    """Return a text with the dtype and shape of a tensor and a summary of its values."""
     values = t._values()
     text = f"{t._type.dtype.name} {t.shape}"
     if t._type.dtype.kind not in "fc" or not values.size:
@@ -348,7 +362,7 @@ def _described(t: Tensor) -> str:
 
 
 def _places() -> tuple[Place, ...]:
-    """Return the user's line that runs now, and those of its callers."""
+    """Return the user's source lines that run now, from the innermost one to its callers."""
     found: list[Place] = []
     frame = user_frame(sys._getframe(1))
     while frame is not None and len(found) < _MOST_PLACES:

@@ -8,7 +8,8 @@ def get_bprop_mul(self):
     return bprop
 ```
 
-A rule registered here replaces the rule of the op at once, in eager and in compiled code.
+Users register rules; the reverse sweep uses them. A rule registered here immediately replaces the
+rule of the op, in eager and in compiled code.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class BpropRegistry:
     """Registry in which users replace the gradient rule of an op, by primitive class, op or name.
 
     Attributes:
-        public_names: function that returns the object of a name in `duograph.ops`, or None; set by
-            that package.
+        public_names: function that returns the object with a given name in `duograph.ops`, or None;
+            `duograph.ops` sets it.
     """
 
     def __init__(self) -> None:
@@ -88,9 +89,10 @@ class BpropRegistry:
         return decorate
 
     def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
-        """Return the function from an op's attributes to its gradient rule; None if it has no rule.
+        """Return the function from an op's attributes to its gradient rule, or None.
 
-        `prim` is a primitive class, an op, or the name of either.
+        `prim` is a primitive class, an op, or the name of one of them. The result is None if the op
+        has no rule.
         """
         return _find(prim)[0].bprop_rule
 
@@ -99,8 +101,8 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
     """Return whether a gradient rule takes the op's attributes after its operands.
 
     Raises:
-        ArgumentError: its number of parameters fits neither (operands, out, dout) nor (operands,
-            attributes, out, dout).
+        ArgumentError: the number of the rule's parameters fits neither (operands, out, dout) nor
+            (operands, attributes, out, dout).
     """
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):

@@ -1,7 +1,8 @@
 """The gradient of a switch: another switch on the same index, over backward graphs.
 
-`linearize` calls `plan_switch` for every switch on values that depend on a differentiated one. Only
-the branch that ran forward runs backward.
+`linearize` calls `plan_switch` for every switch whose operands depend on a differentiated value.
+Only the backward graph of the branch that ran in the forward pass may run, because the others lack
+their residuals.
 """
 
 from __future__ import annotations
@@ -36,18 +37,20 @@ class SwitchPlan:
     """How the gradient of a switch (one of several branches) is computed.
 
     Each branch is differentiated. The forward switch also returns the *residuals*, the values that
-    the backward graphs read. Branches share these extra results, called slots: a branch returns its
-    own residuals in some of them and constants in the others.
+    the backward graphs read. Branches have these extra results, called slots, in common: a branch
+    returns its own residuals in some of them and constants in the others.
 
     Attributes:
         index: value id of the index.
         operands: value ids of the operands of the branches, without repetitions.
         wanted: for each operand, whether it is differentiated.
-        joints: the `Joint` of each branch.
-        full: for each branch, the forward and backward graph with the most residuals.
+        joints: for each branch, its forward nodes and how to differentiate them (`Joint`).
+        full: for each branch, its forward and backward graph for the case that all results have
+            cotangents, which needs the most residuals.
         slots: types of the residuals that the forward switch returns. The k-th residual of a type
-            in one branch shares a slot with the k-th of that type in another.
-        slot_of: for each branch, the slot of each residual by its id in the branch's forward graph.
+            in one branch has the same slot as the k-th residual of that type in another branch.
+        slot_of: for each branch, a dict: id of a residual in the branch's forward graph -> its
+            slot.
     """
 
     def __init__(
@@ -80,7 +83,11 @@ class SwitchPlan:
             self.slot_of.append(slot_of)
 
     def forward_branches(self) -> tuple[Graph, ...]:
-        """Return the branches of the forward switch; each returns its results, then all slots."""
+        """Return the forward switch's branches; each returns its results, then the residuals.
+
+        All branches return as many residuals of the same types; for those of other branches, a
+        branch returns constants.
+        """
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
@@ -111,6 +118,13 @@ class SwitchPlan:
 
         The residual is an operand of the switch, one of its additional results, or an original
         result.
+
+        Args:
+            lin: the forward and backward graph of the branch.
+            slot_of: id of a residual in the branch -> its index among the residuals that the switch
+                returns.
+            i: id of the residual in the forward graph of the branch.
+            node: the forward switch.
         """
         if i < len(self.operands):
             return self.operands[i]
@@ -121,7 +135,7 @@ class SwitchPlan:
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append a switch on the same index that runs the backward graph of the branch that ran.
 
-        Sets the cotangents of the switch's operands in `sweep`.
+        Sets the cotangents of the switch's operands in `sweep`. `node` is the forward switch.
         """
         builder = sweep.builder
         results = node.results[: self.n_results]
@@ -171,7 +185,7 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Return in which runs a cotangent that a switch returns exists, as a status.
+    """Return the status of a cotangent that a switch returns: in which runs it exists.
 
     `statuses` are those of the cotangent in the branches (see `optional_cotangents.Cotangent`).
     """
@@ -197,7 +211,7 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
 def plan_switch(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a switch that also returns residuals, and store its `SwitchPlan`.
+    """Append a switch that also returns residuals; store the plan of its gradient.
 
     The parameters are described in `control_flow`. Returns the ids of the original results, or
     None if no result depends on a differentiated value.

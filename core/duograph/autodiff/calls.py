@@ -1,9 +1,10 @@
 """The gradients of calls of recursive functions, and of calls with a user's own backward.
 
 `linearize` calls `plan_call` and `plan_custom`. A call of a function that is not recursive is
-inlined. A recursive function becomes a pair of functions: a forward that also returns its residuals
-as one stack of one frame, and a backward that takes this stack. Because all residuals are one
-value, the result types of the forward are known before its graph is complete.
+inlined. A recursive function becomes a pair of functions: a forward function that also returns its
+residuals as a stack with one frame, and a backward function that takes this stack. Because all
+residuals are one value, the result types of the forward function are known before its graph, which
+calls itself, is complete.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 class RecursivePair:
     """The differentiated form of a recursive function: a forward and several backward functions.
 
-    There is a backward function for each combination of statuses of the cotangents that it
-    receives. A status says in which runs a cotangent exists (see `optional_cotangents.Cotangent`).
+    There is a backward function for each combination of statuses of the cotangents passed to it. A
+    status says in which runs a cotangent exists (see `optional_cotangents.Cotangent`).
 
     Attributes:
-        target: the function.
+        session: the state of the linearization to which the function belongs.
+        target: the recursive function.
         wanted: for each parameter, whether it is differentiated.
         active: for each result, whether it depends on a wanted parameter.
-        forward: returns the results and a stack of residuals.
+        forward: the function that returns the results and a stack of residuals.
         wanted_params: positions of the wanted parameters.
         name: prefix of the names of the new graphs.
     """
@@ -72,9 +74,9 @@ class RecursivePair:
         """Return the backward function for one combination of existing cotangents.
 
         It takes (stack of residuals, cotangents of results..., cotangents of parameters to add
-        to..., run-time flags of both...) and returns a cotangent per wanted parameter, then the
-        flags of `flagged(seeded)`. It is created at the first request; its graph is complete after
-        `Session.finish`.
+        to..., run-time flags of all these cotangents...). It returns a cotangent per wanted
+        parameter, then the flags of the parameters `flagged(seeded)`. The function is created at
+        the first request; its graph is complete after `Session.finish`.
 
         Args:
             present: for each result, the status of its cotangent.
@@ -93,10 +95,10 @@ class RecursivePair:
     def flagged(self, seeded: Sequence[int]) -> list[int]:
         """Return the wanted parameters for whose cotangents the backward function returns flags.
 
-        A flag says at run time whether the cotangent exists. Which parameters a recursive function
-        uses differs from run to run, so any of their cotangents may be absent. Only one that is
-        added to a cotangent of status PRESENT exists in every run, and has no flag. `seeded` has
-        these statuses.
+        A flag says at run time whether the cotangent exists. A recursive function may use different
+        parameters in each run, so any of their cotangents may be absent. The exception is a
+        cotangent that is added to one of status PRESENT: it exists in every run and needs no flag.
+        `seeded` has, for each parameter, the status of a cotangent to which the function adds.
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
@@ -140,14 +142,19 @@ def _digits(flags: Sequence[int]) -> str:
 
 
 class CallPlan:
-    """Gradient of a call of a recursive function: a call of that function's backward."""
+    """Gradient of a call of a recursive function: a call of that function's backward function.
+
+    Args:
+        pair: the differentiated form of the function.
+        operands: value ids of the operands of the call.
+    """
 
     def __init__(self, pair: RecursivePair, operands: Sequence[int]) -> None:
         self.pair = pair
         self.operands = operands
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append a call of the recursive function's backward; add its results to the cotangents."""
+        """Append a call of the backward function; add its results to the cotangents in `sweep`."""
         pair = self.pair
         *results, stack = node.results
         present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
@@ -211,10 +218,11 @@ def _is_recursive(target: NamedGraph) -> bool:
 def plan_call(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Inline a call in the forward graph, or append a call of a recursive function's forward.
+    """Inline a call in the forward graph, or append a call of a recursive function's forward form.
 
-    The parameters are described in `control_flow`. Returns the ids of the original results.
-    Returns None if the function is recursive and no result depends on a differentiated value.
+    The forward form also returns residuals. The parameters are described in `control_flow`. Returns
+    the ids of the original results. Returns None if the function is recursive and no result depends
+    on a differentiated value.
     """
     session = joint.session
     target: NamedGraph = node.attributes["target"]
@@ -240,10 +248,10 @@ class CustomPlan:
     """Gradient of a call whose backward graph the user wrote."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the user's backward graph; add its results to the cotangents.
+        """Append the user's backward graph; add its results to the cotangents in `sweep`.
 
         Raises:
-            GradientError: that graph has no gradient for a differentiated value that it reads.
+            GradientError: the graph returns no gradient for a differentiated value that it reads.
         """
         n_args = node.attributes["n_args"]
         used = forward_uses(node.attributes["graph"])
@@ -262,10 +270,11 @@ class CustomPlan:
 def plan_custom(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a call whose backward the user wrote to the forward graph, and store its plan.
+    """Append a call whose backward the user wrote to the forward graph; store its gradient plan.
 
-    A call is inlined if only captured values, for which that backward has no gradient, are
-    differentiated. Returns the ids of the results, or None if it reads no differentiated value.
+    The parameters are described in `control_flow`. If only captured values are differentiated, for
+    which the user's backward has no gradient, the call is inlined. Returns the ids of the results,
+    or None if the call reads no differentiated value.
     """
     graph: Graph = node.attributes["graph"]
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):

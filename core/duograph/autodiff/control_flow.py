@@ -3,10 +3,11 @@
 `linearize` calls `planner(joint, node, operands, span)` while it copies the forward graph. `joint`
 holds the copy, `node` is the original, `operands` are its operands in the copy, and `span` is the
 source location to use if the node has none. A planner appends a forward node that also returns
-residuals, stores a plan, and returns the ids of the original results; or it returns None to have
-the node copied unchanged. The reverse sweep later calls the plan's `backward`. The backward graph
-of a sub-graph takes the cotangents that the node's operands already have and adds to them, so that
-sums are formed as if the nodes of the sub-graph stood in the outer graph.
+residuals, stores a `Plan` of the node's gradient, and returns the ids of the original results. It
+may instead return None to have the node copied unchanged. The reverse sweep later calls the plan's
+`backward`. The backward graph of a sub-graph takes the cotangents that the node's operands already
+have and adds to them. Cotangents are therefore summed in the same order as if the nodes of the
+sub-graph stood in the outer graph.
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Seque
 
 
 class Session:
-    """State shared while one graph and all its sub-graphs are differentiated.
+    """State of one linearization, in which a graph and all its sub-graphs are differentiated.
 
     Attributes:
-        joint: function that creates the `Joint` of a sub-graph.
+        joint: function that creates the `Joint` of a sub-graph: its forward nodes, to which sweeps
+            append backward nodes.
         activity: the activity analysis of all graphs.
-        pairs: derivatives of recursive functions, by (function, which parameters are wanted).
-        pending: functions that complete backward graphs to which calls already refer.
+        pairs: (recursive function, which parameters are wanted) -> its derivative.
+        pending: Python callbacks, each of which completes the backward graph of a recursive
+            function. Calls of the backward graph were appended before it was complete.
     """
 
     def __init__(self, joint: Callable[[Graph, Sequence[bool], Session], Joint]) -> None:
@@ -59,7 +62,7 @@ class Session:
         self.pending: list[Callable[[], None]] = []
 
     def finish(self) -> None:
-        """Complete the backward graphs of recursive functions until none is pending."""
+        """Complete the backward graphs of recursive functions until all of them are complete."""
         while self.pending:
             self.pending.pop()()
 

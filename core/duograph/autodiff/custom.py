@@ -1,8 +1,8 @@
 """Gradients that users write in Python: calls with their own backward, and gradient hooks.
 
-`custom_gradient` implements `Cell.bprop` and ops on the host, `without_residuals` recomputation,
-and `add_hook` `Tensor.register_hook`. All work on the eager tape; compiled functions handle `bprop`
-themselves.
+`custom_gradient` implements `Cell.bprop` and ops that run Python code, `without_residuals`
+implements recomputation, and `add_hook` implements `Tensor.register_hook`. All of them use the
+eager tape; compiled functions handle `bprop` themselves.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ def custom_gradient(
 ) -> Any:
     """Run a Python function whose gradient another Python function computes; return its result.
 
-    The tape records one node: its forward is `forward(*args)`, its backward `bprop(*args, out,
+    The tape records one node: its forward is `forward(*args)`, its backward is `bprop(*args, out,
     dout)`.
 
     Args:
-        forward: any Python code that returns a Tensor or a tuple of them.
-        bprop: returns one gradient per argument, or one per argument that is a Tensor.
-        args: arguments; recorded tensors among them get the gradients.
+        forward: any Python code that returns a Tensor or a tuple of Tensors.
+        bprop: function that returns one gradient per argument, or one per argument that is a
+            Tensor.
+        args: the arguments; recorded tensors among them get the gradients.
         name: name of the function, for messages.
         rule: the `bprop` as the user wrote it, which debug mode compares with finite differences;
             None if the framework wrote it.
@@ -74,11 +75,11 @@ def custom_gradient(
 def without_residuals(
     forward: Callable[..., Any], bprop: Callable[..., object], args: Sequence[object], name: str
 ) -> Any:
-    """Run a function, and record one tape node for it whose gradient `bprop` computes.
+    """Run a function and record one tape node for it, whose gradient `bprop` computes.
 
-    The nodes that the tape recorded inside the function are freed. If the function read a recorded
-    Tensor that is not among `args`, they stay, with a warning, because `bprop` has no gradient for
-    it. Returns the function's result.
+    The nodes that the tape recorded inside the function are freed. They are kept, with a warning,
+    if the function read a recorded Tensor that is not among `args`, because `bprop` has no gradient
+    for that Tensor. Returns the function's result.
 
     Args:
         forward, bprop, args, name: see `custom_gradient`.
@@ -103,8 +104,8 @@ def without_residuals(
 def _recorded(args: Sequence[object]) -> dict[int, Tensor]:
     """Return the recorded tensors among arguments, by position.
 
-    There are none outside a derivative. There are none either while the front end evaluates a
-    function, because the graph itself is differentiated then.
+    The result is empty outside a derivative. It is also empty while the front end traces a function
+    into a graph, because then the graph is differentiated.
     """
     if not runtime_state.derivatives or staged_builder() is not None:
         return {}
@@ -112,12 +113,12 @@ def _recorded(args: Sequence[object]) -> dict[int, Tensor]:
 
 
 def _reads_more(edges: Sequence[Edge], inputs: set[Edge], start: int) -> bool:
-    """Return whether results depend on a recorded value from before a call that is no input of it.
+    """Return whether results depend on an older recorded value that is not among the inputs.
 
     Args:
         edges: the tape edges of the results.
         inputs: the tape edges of the inputs.
-        start: the tape's sequence number when the call began; smaller numbers are from before.
+        start: the tape's sequence number when the call began; older values have smaller numbers.
     """
     waiting: list[Edge | None] = list(edges)
     seen: set[Edge] = set()
@@ -246,8 +247,15 @@ def check_gradient_of(
 ) -> None:
     """Raise GradientError unless a user's `bprop` returned a valid gradient for one input.
 
-    Valid are a Tensor of the input's shape, a number for every element, and None for no gradient.
-    With the setting `check_bprop`, the Tensor must have the input's dtype too.
+    Valid gradients are a Tensor of the input's shape, a number to which every element of the
+    gradient is equal, and None, which means no gradient. With the setting `check_bprop`, the Tensor
+    must also have the input's dtype.
+
+    Args:
+        name: name of the function, for messages.
+        position: index of the input.
+        shape, dtype: shape and dtype of the input.
+        gradient: what `bprop` returned for the input.
     """
     if gradient is None or isinstance(gradient, (int, float, np.number)):
         return
@@ -270,10 +278,7 @@ def check_gradient_of(
 
 
 class Hook:
-    """A gradient hook registered on a Tensor, as returned to the user.
-
-    `remove()` unregisters it.
-    """
+    """The handle of a gradient hook registered on a Tensor; `remove()` unregisters the hook."""
 
     def __init__(
         self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]
@@ -290,10 +295,11 @@ class Hook:
 def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
     """Register a function to call with the gradient of `t` once the gradient is complete.
 
-    A Tensor that the function returns replaces the gradient.
+    If the function returns a Tensor, it replaces the gradient. Returns a handle that can unregister
+    the function.
 
     Raises:
-        ArgumentError: not a function.
+        ArgumentError: `function` is not callable.
         RefusedError: called inside a compiled function.
     """
     if not callable(function):

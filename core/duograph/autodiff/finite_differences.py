@@ -1,8 +1,8 @@
 """Compares gradients with finite differences, element by element.
 
-`check_gradient` and the checks of debug mode call it. The function and its gradient are given as
-functions of NumPy arrays: nothing here knows tensors. Complex numbers count as pairs of reals; a
-gradient g stands for the derivative Re(sum(conj(g) d)) in the direction d.
+`check_gradient` and the checks of debug mode call `compare`. The function and its gradient are
+passed as functions of NumPy arrays; nothing here may use tensors. A complex number counts as a pair
+of reals; a gradient g means that the derivative in a direction d is Re(sum(conj(g) * d)).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class Precision:
     """The step of a central difference, and the allowed error of a gradient.
 
     Attributes:
-        step: for elements of magnitude up to 1; multiplied by the magnitude for larger ones.
+        step: the step for elements of magnitude up to 1; it is multiplied by the magnitude of
+            larger elements.
         relative, absolute: a gradient may differ by `absolute + relative * scale`. The scale is the
-            greater of gradient and difference, and at least a hundredth of the array's largest
-            gradient.
+            greater magnitude of gradient and difference, but at least a hundredth of the array's
+            largest gradient.
     """
 
     step: float
@@ -46,7 +47,7 @@ _HALF = Precision(6e-2, 2e-1, 5e-2)
 
 
 def precision_of(arrays: Sequence[Array]) -> Precision:
-    """Return the step and tolerance for a function of these arrays, by the least precise dtype."""
+    """Return the step and tolerance for a function of arrays; the least precise dtype decides."""
     widest = {8: _DOUBLE, 16: _DOUBLE, 4: SINGLE, 2: _HALF}
     found = [
         SINGLE if a.dtype == np.complex64 else widest[a.dtype.itemsize] for a in arrays if a.size
@@ -61,7 +62,7 @@ class Comparison:
     Attributes:
         operand: index of the function's input to which the gradient belongs.
         index: index of the element in that input.
-        got: the gradient there.
+        got: the gradient of that element.
         wanted: the finite difference.
         error: the difference of the two, divided by the allowed error; above 1 the gradient is
             wrong.
@@ -98,19 +99,21 @@ def compare(
     inputs: Sequence[Array],
     precision: Precision,
 ) -> Comparison | None:
-    """Return the worst element of the gradients of sum(weights * function(inputs)).
+    """Compare gradients of sum(weights * function(inputs)); return the worst element, or None.
 
-    If the function rounds its results to fewer digits than float64 has, a larger step is used.
+    The worst element is the one whose error is the largest multiple of the allowed error. If the
+    function rounds its results to fewer digits than float64 has, a larger step is used.
 
     Args:
-        function: from arrays to arrays.
-        gradients: one per input; None is not compared.
+        function: function from arrays to arrays.
+        gradients: one gradient per input, at `inputs`; None for an input that is not checked.
         weights: one array per result of the function.
         inputs: the arrays at which the gradients were computed.
         precision: step and tolerance.
 
     Returns:
-        The comparison with the largest error, right or wrong; None without an element to compare.
+        The comparison of the worst element, whether its gradient is right or wrong; None if there
+            is no element to compare.
     """
     found = _compare(function, gradients, weights, inputs, precision)
     if found is None or found.error <= 1 or precision.step >= SINGLE.step:
@@ -127,7 +130,10 @@ def _compare(
     inputs: Sequence[Array],
     precision: Precision,
 ) -> Comparison | None:
-    """Return the worst element for one step and tolerance; the arguments are those of `compare`."""
+    """Compare with a single step and tolerance; return the worst element, or None.
+
+    The arguments and the result are those of `compare`.
+    """
     rng = np.random.default_rng(11)
     slopes = _Slopes(function, weights, inputs, precision.step)
     worst: Comparison | None = None
@@ -148,7 +154,7 @@ def _compare(
 
 
 def _chosen(rng: np.random.Generator, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield indices of array elements to compare: all, or MOST_ELEMENTS at random."""
+    """Yield indices of array elements to compare: all, or MOST_ELEMENTS random ones."""
     size = int(np.prod(shape))
     if size <= MOST_ELEMENTS:
         yield from np.ndindex(shape)
@@ -180,10 +186,10 @@ class _Slopes:
         )
 
     def is_rough(self) -> bool:
-        """Return whether the function rounds to fewer digits than float64 has.
+        """Return whether the function rounds its results to fewer digits than float64 has.
 
-        For inputs that differ by about 1e-7 such a function returns jumps instead of a straight
-        line.
+        At inputs about 1e-7 apart, the results of such a function do not lie on a straight line but
+        jump.
         """
         rng = np.random.default_rng(17)
         by = [1e-7 * random_like(rng, a) for a in self.inputs]
@@ -197,13 +203,13 @@ class _Slopes:
     def at(self, k: int, index: tuple[int, ...], got: complex) -> tuple[complex, float]:
         """Return the finite difference for one input element, and the error of a gradient there.
 
-        The error is 0 if the gradient lies between the one-sided differences, else its distance
-        from the nearer one.
+        The error is 0 if the gradient lies between the one-sided differences, otherwise its
+        distance from the nearer one.
 
         Args:
-            k: number of the input.
+            k: index of the input.
             index: index of the element in the input.
-            got: the gradient to judge.
+            got: the gradient to check.
         """
         real, far = self._along(k, index, 1.0, got.real)
         if self.inputs[k].dtype.kind != "c":

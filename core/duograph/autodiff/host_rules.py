@@ -1,8 +1,8 @@
 """Gradient rules of Python floats in graphs, and of stacks on which loops save residuals.
 
-The cotangent of a host float is a host float. The cotangent of a stack is a stack with the
-cotangents of its frames: the rule of a push pops from it, the rule of a pop pushes to it. The
-reverse sweep looks rules up in `RULES` by the name of the op. They append graph nodes and compute
+The cotangent of a Python float is a Python float. The cotangent of a stack is a stack with the
+cotangents of its frames: the rule of a push pops from it, and the rule of a pop pushes to it. The
+reverse sweep looks rules up in `RULES` by the name of the op. Rules append graph nodes and compute
 nothing themselves.
 """
 
@@ -33,7 +33,7 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Append a constant cotangent that changes no sum; return it.
+    """Append a constant cotangent that leaves any sum unchanged to the current graph; return it.
 
     It is -0.0 for floats, 0 for other numbers and an empty stack for stacks.
     """
@@ -48,9 +48,9 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Append a `fill` node: a tensor of a type with every element `number`; return it.
+    """Append a `fill` node to the current graph: a tensor of a type with every element `number`.
 
-    A bool tensor gets the truth value of the number.
+    Returns the tensor. A bool tensor gets the truth value of the number.
     """
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}
@@ -123,7 +123,7 @@ def _to_tensor(attributes: Attributes) -> Rule:
 
 
 def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Return those of a stack frame's types whose values can have cotangents."""
+    """Return the types of those values in a stack frame that can have cotangents."""
     return tuple(t for t in types if has_cotangent(t))
 
 
@@ -154,7 +154,8 @@ def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[Gr
     """Append nodes that pop a frame of cotangents from a stack, which may be empty at run time.
 
     Returns (rest of the stack, *cotangents), where the cotangents have the given types. If the
-    stack is empty, it stays empty and the cotangents are numbers that change no sum, such as -0.0.
+    stack is empty, it stays empty and each cotangent is a value that leaves any sum unchanged, such
+    as -0.0.
     """
     branches: list[Graph] = []
     for holds in (False, True):

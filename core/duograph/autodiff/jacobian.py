@@ -1,7 +1,8 @@
 """Jacobian transforms: `jacrev` runs one vjp per row, and `jacfwd` one jvp per column.
 
-Both stack the rows or columns. They differentiate any function that `vjp` can. They are part of the
-public API.
+`jacrev` stacks the rows, `jacfwd` the columns. Each can differentiate every function that `vjp`
+can. Users call them as part of the public API. The module computes derivatives only through `vjp`
+and `jvp`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["jacrev", "jacfwd"]
 def _of_chosen(
     fn: Callable[..., object], args: tuple[object, ...], positions: tuple[int, ...]
 ) -> Callable[..., object]:
-    """Return `fn` as a function of only the arguments at `positions`; the others are fixed."""
+    """Return `fn` as a function of the arguments at `positions`; the others are fixed to `args`."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(
@@ -52,7 +53,10 @@ def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
 
 
 def _check_positions(name: str, positions: Sequence[int], args: Sequence[object]) -> None:
-    """Raise ArgumentError for a position beyond the arguments."""
+    """Raise ArgumentError if a position is not less than the number of arguments.
+
+    `name` is the name of the transform, for the message.
+    """
     for i in positions:
         if i >= len(args):
             raise ArgumentError(
@@ -71,8 +75,8 @@ def jacrev(
     Args:
         fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with
         `has_aux`).
-        grad_position: int, or tuple of ints: which arguments.
-        has_aux: the further results are returned as they are.
+        grad_position: position of the argument to differentiate by, or a tuple of positions.
+        has_aux: whether `fn` returns further results, which are returned unchanged.
 
     Returns:
         For one position a Tensor of shape `output.shape + input.shape`, for a tuple a tuple of
@@ -112,7 +116,7 @@ def jacfwd(
     """Return a function that computes the Jacobian of `fn` by columns (`mindspore.jacfwd`).
 
     It calls `jvp` once per element of the input, which is cheaper than `jacrev` for functions with
-    fewer input than output elements. Arguments and results as `jacrev`.
+    fewer input than output elements. Arguments and results are those of `jacrev`.
 
     Examples:
         >>> import duograph as ms

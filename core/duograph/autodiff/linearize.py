@@ -1,15 +1,15 @@
 """Differentiates a graph: a forward graph that also returns residuals, and a backward graph.
 
-The tape's plans and the front end call `linearize`. It copies the nodes of the graph; nodes with
+The tape's plans and the compiler call `linearize`. It copies the nodes of the graph; nodes with
 control flow (`control_flow`) are replaced by nodes that also return what their backward needs. A
-`Sweep` then traces the gradient rules, last node first, and appends their ops to the copy. Forward
-values that live backward nodes use are the residuals. A rule that asks only for a shape therefore
-keeps nothing, and a rule that uses only its output keeps only its output.
+`Sweep` then traces the gradient rules, last node first, and appends their ops to the copy. The
+residuals are those forward values that backward nodes read. A rule that uses only the shape of a
+value therefore keeps no residual, and a rule that uses only its op's output keeps only that.
 
 Cotangents are summed in the order in which the eager tape sums them: nodes in reverse program
 order, and the operands of one call in order. A composite op counts as one call: its own sums are
-complete before they are added. Both modes therefore return the same bits. Nothing here may change
-this order.
+complete before they are added. Eager and compiled gradients are therefore equal bit for bit.
+Nothing here may change this order.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ def linearize(
     """Differentiate a graph; return its forward graph with residuals and its backward graph.
 
     Args:
-        graph: the graph, which is left unchanged.
+        graph: the graph, which is not changed.
         wanted: for each parameter, whether to compute its cotangent.
         present: for each result, whether a call of the backward graph passes a cotangent for it;
-            the others count as absent.
-        seeded: for each parameter, whether a call passes a cotangent to which the parameter's own
-            is added; such a parameter is wanted.
+            the other cotangents count as absent.
+        seeded: for each parameter, whether a call of the backward graph passes a cotangent to which
+            the graph adds the one that it computes; such a parameter must be wanted. None: no call
+            passes such a cotangent.
 
     Raises:
-        GradientError: an op on the way has no rule, or a rule returned something of the wrong kind.
+        GradientError: an active op has no rule, or a rule returned something of the wrong kind.
     """
     session = Session(Joint)
     joint = Joint(graph, wanted, session)
@@ -65,12 +66,12 @@ class Joint:
     Attributes:
         graph: the graph.
         wanted: for each parameter, whether it is differentiated.
-        session: state shared by all graphs of one linearization.
-        builder: holds the forward nodes; every sweep works on a copy.
+        session: the state of the linearization to which the graph belongs.
+        builder: the builder that holds the forward nodes; every sweep works on a copy.
         active: ids of the values that depend on a wanted parameter.
-        alias: id of an `identity` result through which a composite op's body reads an operand
-            -> id of the operand.
-        plans: how to differentiate nodes with control flow, by position.
+        alias: id of an `identity` result through which a composite op's body reads an operand -> id
+            of the operand.
+        plans: position of a node with control flow -> how to differentiate it.
         outputs: ids of the results.
     """
 
@@ -110,7 +111,7 @@ class Joint:
         """Append another graph's nodes to the forward graph, with `params` for its parameters.
 
         Returns the ids of the other graph's outputs in the forward graph. Composite ops on active
-        values are replaced by their bodies. `span` is the source location of nodes that have none.
+        values are replaced by their bodies. `span` is the source location for nodes that have none.
         """
         env: dict[int, int] = dict(enumerate(params))
         active, types = self.active, graph.types
@@ -146,8 +147,8 @@ class Joint:
         """Append a composite op's body to the forward graph; return the ids of its results.
 
         A differentiated operand that the body reads more than once is passed to it through an
-        `identity` node. Its cotangents are then first summed within the body, and the sum is added
-        once, in the order of the operands, as the eager tape does.
+        `identity` node. Its cotangents are then summed within the body first, and the sum is added
+        once, in the order of the operands. The eager tape sums in the same order.
         """
         inner = expand(node.op, operand_types(graph, node), node.attributes)
         values = [i for i in operands if i is not None]
@@ -171,7 +172,7 @@ class Joint:
         Args:
             present: for each result, the status of its cotangent: in which runs it exists.
             seeded: for each parameter, the status of a cotangent to which the backward graph adds.
-            outermost: whether the graph is no sub-graph.
+            outermost: whether the graph is not a sub-graph of the one being linearized.
         """
         key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
@@ -197,8 +198,8 @@ NUMBER_FOR_OP = "a number for an op"
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """Return whether a host call returns a value through which a gradient might have to pass.
 
-    A host call is a node that runs Python code, which cannot be differentiated: the graph is
-    refused.
+    A host call is a node that runs Python code, which cannot be differentiated; if the result is
+    True, the caller refuses the graph. `types` are the types of the graph's values.
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
@@ -209,7 +210,7 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Return how often a graph uses each parameter: once per read by a node, twice per output."""
+    """Return how often a graph uses each parameter; being an output counts as two uses."""
     n = graph.n_params
     uses = [0] * n
     for node in graph.nodes:

@@ -1,11 +1,12 @@
-"""The gradient of a while loop: the forward pushes residuals on a stack, the backward pops.
+"""The gradient of a while loop: the forward pushes residuals on a stack, the backward pops them.
 
 Which carries (loop variables) have a cotangent can differ between the last iteration and earlier
-ones. After the last iteration they are those whose results are used; before it, those to which the
-backward of the iteration returns a cotangent. A carry without a cotangent gets no zero, which
-gradient rules could turn into NaN; the eager tape has none there either. The statuses of all
-carries' cotangents at one point are a *pattern*. Each pattern has its own backward of the body; the
-backward loop has the number of the next pattern as a loop variable.
+ones. After the last iteration, these are the carries whose results are used. Before it, these are
+the carries to which the backward of the iteration returns a cotangent. A carry without a cotangent
+is not replaced by zero, because gradient rules could turn a zero into NaN, and because the eager
+tape does not add a zero there. The statuses of all carries' cotangents at one point are a
+*pattern*. Each pattern has its own backward of the body; the backward loop has the number of the
+next pattern as a loop variable.
 """
 
 from __future__ import annotations
@@ -58,13 +59,14 @@ class WhilePlan:
 
     Attributes:
         n_carry: number of carries (loop variables).
-        operands: ids of the operands without the predicate: the carries, then the invariants
-            without repetitions.
-        wanted: for each of them, whether it is differentiated in the body.
-        joint: the `Joint` of the body.
-        full: the forward and backward graph of the body with the most residuals.
+        operands: ids of the operands without the predicate: the carries, then the loop-invariant
+            operands without repetitions.
+        wanted: for each of these operands, whether it is differentiated in the body.
+        joint: the forward nodes of the body, and how to differentiate them (`Joint`).
+        full: the forward and backward graph of the body for the case that all results have
+            cotangents, which needs the most residuals.
         kept: ids, in the forward body, of the residuals pushed in each iteration. Residuals that
-            are invariants are not pushed: the backward loop takes them as operands.
+            are loop-invariant are not pushed: the backward loop takes them as operands.
         frame_types: types of the residuals pushed in each iteration.
     """
 
@@ -102,7 +104,7 @@ class WhilePlan:
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the backward loop to the sweep's graph; it processes the last iteration first.
 
-        Sets the cotangents of the loop's operands in `sweep`.
+        Sets the cotangents of the loop's operands in `sweep`. `node` is the forward loop.
         """
         start = tuple(
             [
@@ -114,7 +116,7 @@ class WhilePlan:
             _Backward(self, sweep, node, start).append()
 
     def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
-        """Return the forward and backward graph of the loop body for one combination of cotangents.
+        """Return the body's forward and backward graph for one combination of cotangents.
 
         Args:
             pattern: for each carry (loop variable), the status of its cotangent after the
@@ -128,21 +130,29 @@ class WhilePlan:
 class _Backward:
     """Builder of the backward loop of a while loop.
 
-    Its loop variables are the stack of residuals, the number of the pattern (if there are several),
-    and the cotangents of `carried` and `summed` operands with the flags of `flagged_carries` and
-    `flagged_sums`. A pattern says which carries have a cotangent at the end of an iteration.
+    The loop variables of the backward loop are the stack of residuals, the number of the pattern
+    (if there are several), and the cotangents of `carried` and `summed` operands with the flags of
+    `flagged_carries` and `flagged_sums`. A pattern says which carries have a cotangent at the end
+    of an iteration.
 
     Attributes:
+        plan: the plan of the loop.
+        sweep: the sweep to whose graph the loop is appended.
+        node: the forward loop.
+        types: types of the values of the loop body.
         patterns: the patterns; number 0 is that of the last iteration.
-        after: for each pattern, the number of the one for the iteration before.
+        after: for each pattern, the number of the pattern of the iteration before.
         carried: carries that have a cotangent in some pattern.
-        summed: invariants whose cotangents are summed over the iterations.
+        summed: loop-invariant operands whose cotangents are summed over the iterations.
         seeded: carries whose operand already has a cotangent when the backward loop starts. The
             first iteration, which is processed last, adds to it.
         seeds: for each operand, the status of the cotangent to which an iteration adds.
-        halves: forward and backward graph of the body, by pattern.
-        residuals: for each pattern, the ids of its residuals in the forward body.
-        invariants: invariants that some backward body reads.
+        halves: for each pattern, the forward and backward graph of the body.
+        flagged_carries, flagged_sums: the operands in `carried` and `summed` whose cotangents have
+            run-time flags.
+        residuals: for each pattern, the ids in the forward body of the values that its backward
+            graph reads.
+        invariants: loop-invariant operands that some backward body reads.
     """
 
     def __init__(self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: Pattern) -> None:
@@ -178,10 +188,11 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return `seeds`: for each operand, the status of the cotangent to which an iteration adds.
+        """Return for each operand the status of the cotangent to which an iteration adds.
 
-        The statuses depend on those that the backward graph of the body returns, and these on the
-        former. So they are computed again until they stay the same.
+        A status says in which runs a cotangent exists. These statuses and those that the backward
+        graph of the body returns depend on each other. Therefore they are computed again until they
+        stay the same.
         """
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
@@ -263,7 +274,7 @@ class _Backward:
         """Return the body of the backward loop as a graph.
 
         Its parameters are the loop variables, then the constants that `append` passes. It returns
-        whether to go on, then the loop variables.
+        whether to run another iteration, then the loop variables.
         """
         builder = GraphBuilder()
         several = len(self.patterns) > 1
@@ -304,8 +315,8 @@ class _Backward:
         """Return the backward graph of one iteration, for pattern number `s`.
 
         A pattern says which carries have a cotangent at the end of the iteration. `kinds` are the
-        types of the graph's parameters, the `values` in `_body`. The graph returns the loop
-        variables of the backward loop without the stack.
+        types of the graph's parameters, which are the parameters of the loop body. The graph
+        returns the loop variables of the backward loop except the stack.
         """
         plan, halves, pattern = self.plan, self.halves[s], self.patterns[s]
         residual_at = {i: k for k, i in enumerate((*plan.kept, *self.invariants))}
@@ -338,16 +349,19 @@ class _Backward:
 
 
 def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
-    """Return pairs (parameter of the loop body, status of the cotangent computed for it)."""
+    """Return pairs (parameter of the loop body, status of the cotangent computed for it).
+
+    A status says in which runs the cotangent exists (see `optional_cotangents.Cotangent`).
+    """
     return zip(halves.wrt, halves.statuses)
 
 
 def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
-    """Return all patterns of a loop's iterations and, for each, the number of the one that follows.
+    """Return all patterns of a loop's iterations and, for each, the number of the next one.
 
-    A pattern says which loop variables have a cotangent at the end of an iteration; `start` is that
-    of the last iteration. The pattern that follows is that of the iteration before, which the
-    backward loop processes next. Many patterns are merged into one.
+    A pattern says which loop variables have a cotangent at the end of an iteration; `start` is the
+    pattern of the last iteration. The next pattern is that of the iteration before, because the
+    backward loop goes backwards. If there are too many patterns, all are merged into one.
     """
     patterns, after = [start], []
     while True:
@@ -362,10 +376,9 @@ def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]
 
 
 def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
-    """Return the pattern that the backward loop meets after a given pattern.
+    """Return a loop iteration's cotangent pattern, given that of the iteration after it.
 
-    A pattern says which carries (loop variables) have a cotangent at the end of an iteration. The
-    backward loop goes from the last iteration to the first.
+    A pattern says which carries (loop variables) have a cotangent at the end of an iteration.
     """
     known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
@@ -374,8 +387,8 @@ def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
 def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
     """Return one cotangent pattern that is valid for all iterations of a loop.
 
-    In it, every cotangent that may exist has status GARBAGE: code uses its value only if its flag
-    is true.
+    In it, every cotangent that may exist has status GARBAGE: code may use the cotangent's value
+    only if its flag is true. `start` is the pattern of the last iteration.
     """
     pattern = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
@@ -388,7 +401,10 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Return cotangent `new` if the loop ran at least once, else `idle`; chosen at run time."""
+    """Append a choice made at run time: `new` if the loop ran at least once, else `idle`.
+
+    Returns the resulting cotangent.
+    """
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # `new` contains `idle`, so it exists as well
         return Cotangent(value)

@@ -1,8 +1,8 @@
 """The plans by which the tape computes the gradient of one recorded call.
 
 `GraphPlan` differentiates the graph of an eager op or of a compiled function. `PythonPlan` calls a
-Python function: a Cell's own `bprop`, or that of `custom_gradient`. `tape.backward` runs them. A
-plan never changes the residuals of a tape node.
+Python function: a Cell's own `bprop`, or that of `custom_gradient`. `tape.backward` runs the plans.
+A plan must never change the residuals of a tape node, because another backward pass may read them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _plans: weakref.WeakSet[GraphPlan] = weakref.WeakSet()
 def _exchange() -> None:
     """Exchange the two forms of every plan's backward function: with and without observers.
 
-    Called when observers are added or removed, so that the backward pass of a tape is reported
+    This runs when observers are added or removed, so that the backward pass of a tape is reported
     even if the forward pass was not.
     """
     for plan in list(_plans):
@@ -58,15 +58,20 @@ class GraphPlan:
     lowered once for each combination of results that have a cotangent.
 
     In eager mode, each op of a function adds its cotangents to those that its operands already
-    have. A compiled function therefore takes these sums and adds to them op by op
-    (`continues_sums`). If it added up its own contributions first, rounding would differ. An eager
-    op, composite or not, is one term of a sum.
+    have. With `continues_sums`, the plan of a compiled function takes these sums and adds to them
+    op by op, as eager mode does. If it summed its own contributions first, rounding would differ.
+    An eager op, even a composite one, is one term of a sum.
 
     Attributes:
+        graph: the graph of the op or function.
+        level: the optimisation level of the backward graph.
         wanted: for each operand, whether it is differentiated.
+        device: the device of the call; `devices` repeats it for each result.
+        name: name of the op or function, for messages.
+        n_results, result_types: number and types of the results.
         full: the linearization for the case that all results have a cotangent.
         residual_types: types of the residuals of `full`.
-        fast, fast_index, fast_wrt: see `tape.Plan`.
+        fast, fast_index, fast_wrt, continues_sums: attributes that `tape.Plan` describes.
     """
 
     def __init__(
@@ -106,7 +111,8 @@ class GraphPlan:
     def _lower_and_call(self, *handles: Handle) -> Handle:
         """Lower the backward graph, store the function as `fast`, call it and return its results.
 
-        This waits for the first use because most plans of a program that does not train never run.
+        Lowering is put off until the first use, because most plans of a program that does not train
+        never run. `handles` are the buffers of the residuals and of the cotangent.
         """
         back = self.full.backward
         if len(self.full.wrt) == 1:
@@ -147,8 +153,9 @@ class GraphPlan:
         """Return the cotangents of a recorded call's operands, computed from those of its results.
 
         `cotangents` has None for a result without one. `sums` are the cotangents that the operands
-        have so far, or empty; if given, the results are these sums with the call's own
-        contributions added. They are tensors with `create_graph`, else buffer handles.
+        have so far, or empty. If `sums` is given, the results are these sums with the call's own
+        contributions added to them. Cotangents are tensors with `create_graph`, otherwise buffer
+        handles.
         """
         present = tuple([c is not None for c in cotangents])
         lin, executable, pick = self._prepared(present, tuple([c is not None for c in sums]))
@@ -179,7 +186,7 @@ class GraphPlan:
         Args:
             node: the tape node, which has the residuals.
             lin: the linearization whose backward graph runs.
-            residuals, given: the arguments of that graph: residuals, then cotangents.
+            residuals, given: the arguments of that graph: residuals, and cotangents.
 
         Returns:
             the cotangents that the graph outputs, as tensors.
@@ -206,10 +213,11 @@ class GraphPlan:
 
 
 class OwnResult:
-    """Stands for a residual that is a result of the very tape node that stores it.
+    """A residual that is a result of the same tape node that stores it.
 
-    Storing the tensor would make a reference cycle: tensor, edge, node, residuals. This has only
-    the result's type, its buffer, and its index among the results (None for a single one).
+    Storing the tensor itself would make a reference cycle: tensor, edge, node, residuals. This
+    object has only the result's type, its buffer, and its index among the results (None for a
+    single result).
     """
 
     __slots__ = ("type", "_buf", "index")
@@ -255,8 +263,8 @@ class PythonPlan:
     ) -> Sequence[Cotangent | None]:
         """Call the Python function with the cotangents of a call's results; return the gradients.
 
-        There is one gradient or None for each operand: tensors with `create_graph`, else buffer
-        handles.
+        There is one gradient or None for each operand. Cotangents and gradients are tensors with
+        `create_graph`, otherwise buffer handles. `sums` is ignored.
         """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
@@ -279,10 +287,10 @@ class PythonPlan:
 def without_rule(
     results: Tensor | tuple[Tensor, ...], operands: Sequence[Tensor | None], error: MissingRuleError
 ) -> Tensor | tuple[Tensor, ...]:
-    """Record the results of an op that has no gradient rule, so that a backward pass raises.
+    """Record the results of an op without a gradient rule, so that a backward pass raises `error`.
 
-    A backward pass that reaches the results raises `error`. Results of integer and bool dtypes are
-    not recorded, and none is if no operand is recorded. Returns the results.
+    The error is raised when a backward pass reaches one of the results. Results of integer and bool
+    dtypes are not recorded. Nothing is recorded if no operand is recorded. Returns the results.
     """
     parents = [x for x in operands if x is not None and is_recorded(x)]
     outs = results if isinstance(results, tuple) else (results,)

@@ -1,12 +1,12 @@
-"""Optional cotangents: gradients that exist in some runs of a graph only.
+"""Optional cotangents: gradients that exist only in some runs of a graph.
 
 A value that only one branch of a switch uses, or that a loop of zero iterations never reads, has a
-cotangent in some runs and none in others. The eager tape stores nothing for a value that no path
-leads back to. A zero would not be equivalent, because gradient rules turn zeros into other zeros or
-into NaN. So each cotangent has a *status* known while compiling and, where runs differ, a *flag*: a
-Python bool that the graph computes. Gradient rules also run on absent cotangents; their results get
-the same flag, and a sum contains only cotangents whose flag is true. The reverse sweep and the
-plans of switches, loops and calls use this module.
+cotangent in some runs and none in others. The eager tape stores nothing for a value to which no
+path leads back. A zero would not be equivalent, because gradient rules turn zeros into other zeros
+or into NaN. Therefore each cotangent has a *status* known at compile time. If runs differ, it also
+has a *flag*: a Python bool that the graph computes. Gradient rules also run on absent cotangents.
+Their results get the same flag, and a sum contains only cotangents whose flag is true. The reverse
+sweep and the plans of switches, loops and calls use this module.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class Cotangent:
 
     Attributes:
         value: the cotangent.
-        status: PRESENT: it exists in every run. NEUTRAL: in some runs; in others the value is -0.0
-            or the like, which changes no sum. GARBAGE: in some runs; in others the value is
-            arbitrary.
-        flag: a symbolic bool that says at run time whether the cotangent exists; None if PRESENT.
+        status: PRESENT: it exists in every run. NEUTRAL: it exists in some runs; in the others the
+            value leaves any sum unchanged, such as -0.0. GARBAGE: it exists in some runs; in the
+            others the value is arbitrary.
+        flag: a symbolic bool that says at run time whether the cotangent exists; None if the status
+            is PRESENT.
     """
 
     value: GraphValue
@@ -59,7 +60,8 @@ class Cotangent:
 def flag_of(c: Cotangent | None) -> GraphScalar:
     """Return the symbolic bool that says, at run time, whether a cotangent exists.
 
-    It is the constant True for a cotangent of status PRESENT, and False for no cotangent (None).
+    It is the constant True for a cotangent of status PRESENT, and the constant False if there is no
+    cotangent (None).
     """
     if c is not None and c.status > PRESENT:
         assert c.flag is not None
@@ -121,9 +123,10 @@ def _second(a: GraphValue, b: GraphValue) -> GraphValue:
 
 
 def added(have: Cotangent, new: Cotangent) -> Cotangent:
-    """Return the sum of two cotangents of one value that may each exist in some runs only.
+    """Return the sum of two cotangents of a value, each of which may exist only in some runs.
 
-    In a run in which only one exists, the sum is that one; in a run without both it does not exist.
+    In a run in which only one of them exists, the sum is that one; in a run without both, the sum
+    does not exist.
     """
     a, b = have.value, new.value
     if GARBAGE not in (have.status, new.status):

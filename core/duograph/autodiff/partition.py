@@ -1,8 +1,8 @@
 """Splits a graph with forward and backward nodes into two graphs, linked by residuals.
 
-`sweep` calls it. Residuals are the forward values that backward nodes use. The backward graph
-computes cheap values that depend on constants alone again, so these are no residuals. No node is
-changed except for its value ids.
+`sweep` calls `partition`. Residuals are the forward values that backward nodes use. Cheap values
+that depend only on constants are computed again in the backward graph, and are therefore not
+residuals. The nodes must stay the same except for their value ids.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Linearized:
     """A differentiated graph: a forward graph with residuals, and a backward graph.
 
     Attributes:
-        forward: parameters -> (results of the graph..., extra residuals...).
-        n_results: how many results the graph itself has.
+        forward: the forward graph: parameters -> (results of the graph..., extra residuals...).
+        n_results: how many results the differentiated graph has.
         residuals: ids in `forward` of the values that `backward` takes first.
-        backward: (residuals..., cotangents of results..., cotangents of parameters to add to...,
-            flags of both...) -> (cotangents..., flags...).
+        backward: the backward graph: (residuals..., cotangents of results..., cotangents of
+            parameters to add to..., flags of all these cotangents...) -> (cotangents..., flags...).
         wrt: for each cotangent that `backward` returns, the index of the parameter it belongs to.
-        keys: for each residual, its id before the split; linearizations of one graph for different
-            cotangents share these ids.
+        keys: for each residual, its id before the split. Linearizations of one graph for different
+            cotangents have these ids in common.
         statuses: for each cotangent that `backward` returns, its status (see
-            `optional_cotangents`); they are all PRESENT unless the graph is a sub-graph.
+            `optional_cotangents`); all are PRESENT unless the graph is a sub-graph.
     """
 
     forward: Graph
@@ -66,10 +66,10 @@ def partition(
         n_forward: number of forward nodes.
         n_defined: ids below it are parameters and results of forward nodes.
         graph: the graph that was differentiated.
-        results: ids of its results in the joint graph.
+        results: ids of the results of `graph` in the joint graph.
         cotangents: ids of the cotangents and flags that the backward graph takes after the
             residuals.
-        gradients: ids that the backward graph returns.
+        gradients: ids of the values that the backward graph returns.
         wrt, statuses: see `Linearized`.
     """
     backward = live_nodes(nodes[n_forward:], set(gradients))
@@ -129,7 +129,7 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Add to `into` the nodes that compute value `i` from constants, by their first result.
+    """Add to `into`, keyed by first result, the nodes that compute value `i` from constants.
 
     `makers` are the nodes that may be copied, by the value that they compute.
     """
@@ -147,9 +147,9 @@ def _renumbered(
     outputs: Sequence[int],
     single: bool,
 ) -> tuple[Graph, dict[int, int]]:
-    """Copy nodes into a separate graph with new value ids; return it and the map of ids.
+    """Copy nodes into a separate graph with new value ids; return it and a dict old id -> new id.
 
-    `params` are the old ids of the new graph's parameters. The map leads from old to new ids.
+    `params` are the old ids of the new graph's parameters, and `outputs` those of its results.
     """
     number: dict[int, int] = {i: k for k, i in enumerate(params)}
     kinds = [types[i] for i in params]

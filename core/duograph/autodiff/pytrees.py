@@ -1,7 +1,7 @@
 """Pytrees of tensors: nested tuples, lists and dicts whose leaves may be tensors.
 
-The transforms, the tape and the front end walk over arguments and results with these functions,
-which change no container in place.
+The transforms, the tape and the front end traverse arguments and results with these functions. The
+functions must not change a container in place, because it belongs to the user.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tensors_of(value: object) -> Iterator[Tensor]:
 
 
 def mapped(value: object, function: Callable[[Tensor], object]) -> Any:
-    """Return a copy of a pytree with a function applied to its tensors; other leaves stay."""
+    """Return a copy of a pytree with a function applied to its tensors; other leaves are kept."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, tuple):

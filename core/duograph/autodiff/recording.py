@@ -1,7 +1,8 @@
 """Runs a function while the tape records it, then computes gradients of what it returned.
 
-`grad`, `vjp` and the other transforms call `record`. Inside a compiled function it passes the call
-on to the front end, which makes the derivative part of the graph.
+`grad`, `vjp` and the other transforms call `record`. While another function is being compiled,
+`record` passes the call on to the front end, which makes the derivative part of the graph. The
+module must not call gradient rules itself; the tape does.
 """
 
 from __future__ import annotations
@@ -56,15 +57,15 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Add an input or weight, given by its tape edge, to those that get gradients."""
+        """Add an input or weight, given by its tape edge, to the values that get gradients."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the gradients of all inputs and weights, computed from cotangents of the outputs.
 
-        There is one cotangent per output; None means ones. Inputs on which no output depends get
-        zeros.
+        There is one cotangent per output; None stands for a tensor of ones. The gradient of an
+        input on which no output depends is zeros.
         """
         create_graph = thread_state.derivative_depth >= 1
         pairs: list[tuple[Edge | None, Tensor]] = []
@@ -90,9 +91,10 @@ class Recording:
 
 
 def detached(t: Tensor) -> Tensor:
-    """Return a tensor with the buffer of `t` that is not recorded: no gradient flows through it.
+    """Return a tensor with the buffer of `t` that is not recorded, so that no gradient reaches `t`.
 
-    Returns `t` itself if it is a plain Tensor that is not recorded.
+    Returns `t` itself if it is a plain Tensor (not a Parameter) that is not recorded, or if it has
+    no device yet.
     """
     type_ = t._type
     if not type_.level and type(t) is Tensor:
@@ -112,7 +114,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a copy of `t`, on a device, that keeps the present buffer and tape edge.
+    """Return a copy of `t`, on a device, that keeps the buffer and tape edge that `t` has now.
 
     Later in-place writes to `t` do not change the copy.
     """
@@ -126,9 +128,10 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor with the buffer of `t` as a new input of a derivative of a given level.
+    """Return a tensor with the buffer of `t` that is a new input of a derivative.
 
-    Its gradient is computed on its own, even if another argument is the same tensor.
+    Its gradient is computed separately even if another argument is the same tensor. `level` is the
+    level of the derivative, 1 or 2.
     """
     if t._type.device is None:
         commit(t, registry.current_device())
@@ -142,10 +145,10 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return the tape edge for a tensor that is an input of a derivative which starts now.
+    """Return the tape edge for a tensor that becomes an input of a derivative now.
 
-    The edge is a new leaf, at which gradients stop. If an enclosing derivative records `t`, it is
-    a node that passes gradients on to `t`.
+    The edge is a new leaf, at which gradients stop. If an enclosing derivative records `t`, the
+    edge is instead a node that passes gradients on to `t`.
     """
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
@@ -157,10 +160,10 @@ def _start_edge(t: Tensor) -> Edge:
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Context manager that records Parameters as inputs of a derivative of a given level.
+    """Return a context manager that records Parameters as inputs of a derivative.
 
-    Yields their tape edges. On exit the Parameters are no longer recorded, or again as an enclosing
-    derivative records them.
+    It yields their tape edges. On exit the Parameters are no longer recorded, or are recorded again
+    as an enclosing derivative had recorded them. `level` is the level of the derivative, 1 or 2.
     """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
@@ -201,7 +204,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
 def _leaf_of(p: Parameter) -> Leaf:
     """Return the leaf of a Parameter, the tape edge at which its gradient is collected.
 
-    It is stored on the Parameter and used by later derivatives, too.
+    The leaf is stored on the Parameter and used again by later derivatives.
     """
     leaf: Leaf | None = p.__dict__.get("_leaf")
     if leaf is None or leaf.type.plain is not p._type.plain:
@@ -226,9 +229,9 @@ def record(
     Args:
         fn: the function.
         args, kwargs: its arguments.
-        positions: which of `args` to differentiate by.
+        positions: positions in `args` of the arguments to differentiate by.
         weights: the Parameters to differentiate by as well.
-        has_aux: differentiate only the first item of the result.
+        has_aux: whether only the first item of the result is differentiated.
 
     Raises:
         ArgumentError: `has_aux`, and the result is not a tuple of at least two items.

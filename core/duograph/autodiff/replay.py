@@ -1,7 +1,7 @@
 """Runs a graph op by op in eager mode, so that an enclosing derivative records every op.
 
 `node_plans` and `execution.eager_calls` call it where compiled kernels cannot be used: for a
-derivative of a derivative, and for composite ops inside one. It knows no control flow;
+derivative of a derivative, and for composite ops inside one. It supports no control flow;
 `compiler.interpret` is the version that does.
 """
 
@@ -30,8 +30,8 @@ def replay(
 ) -> tuple[Tensor, ...]:
     """Run a graph op by op on tensors in eager mode; return the tensors that the graph outputs.
 
-    The tape records every op. A node without operands makes its constant on `device`, or on the
-    current device if that is None.
+    The tape records every op. A node without operands computes its constant on `device`, or on the
+    current device if `device` is None.
     """
     env: dict[int, Tensor] = dict(enumerate(values))
     for node in graph.nodes:
@@ -70,7 +70,8 @@ def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
 def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, object]) -> Any:
     """Call an op on tensors and return its result, or a tuple of results.
 
-    Uses the prepared call for these operand types, if there is one, unless a graph is being built.
+    Uses the prepared call for these operand types, if there is one. While the front end builds a
+    graph, no prepared call is used.
     """
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))

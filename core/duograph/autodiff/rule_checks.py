@@ -2,8 +2,8 @@
 
 The reverse sweep calls `check_op` and `custom_gradient` calls `check_function`. The first use of a
 rule with new operand types compares it with finite differences, at random values of small operands.
-Rules of the framework's own ops are compared by the conformance suite instead. A check leaves the
-tape and the random state as they were.
+Rules of the framework's own ops are compared by the conformance suite instead. A check must leave
+the tape and the random state unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ _vjp: Vjp | None = None
 
 
 def install_vjp(vjp: Vjp) -> None:
-    """Set the function (`transforms.vjp`) by which the checks compute gradients."""
+    """Set the function (`transforms.vjp`) with which the checks compute gradients.
+
+    `transforms` calls this when it is imported, because this module must not import `transforms`.
+    """
     global _vjp
     _vjp = vjp
 
@@ -91,14 +94,15 @@ def check_function(
 ) -> None:
     """Compare a user's `bprop` with finite differences of the function, once per input types.
 
-    If they differ it warns rather than raises: some rules are meant to differ from the derivative.
+    A difference causes a warning instead of an error, because some rules are meant to differ from
+    the derivative.
 
     Args:
         name: name of the function, for the warning.
         rule: the `bprop`; no rule is checked twice for the same input types.
         function: the function with that `bprop`.
         inputs: the arguments of a call, Tensors and others; or their types, for random values.
-        n_checked: the `bprop` has gradients for so many of the first inputs; None means all.
+        n_checked: how many of the first inputs the `bprop` has gradients for; None means all.
     """
     given = [x if isinstance(x, TensorType) else getattr(x, "_type", None) for x in inputs]
     types = [None if t is None else t.plain for t in given]
@@ -131,9 +135,18 @@ def _at_samples(
 ) -> Comparison | None:
     """Compare a function's gradient with finite differences at given or random values.
 
-    The gradient is computed in float64 if the function takes that and the device has it. `at` are
-    the values; None draws random ones. `key` identifies the check in the set of those done.
-    Returns None if the function is not finite at any of the values, or raises there.
+    The gradient is computed in float64 if the function and the device support it.
+
+    Args:
+        key: identifies the check in the set of finished checks.
+        function: the function.
+        types: types of its arguments; None for an argument that is not a tensor.
+        at: the values of the arguments; None stands for random values.
+        n_checked: how many of the first arguments are compared; None means all.
+
+    Returns:
+        the comparison of the element that differs most; None if the function raises an error, or
+            has results that are not finite, at every set of values.
     """
     device = registry.current_device()
     state = get_rng_state()
@@ -167,9 +180,9 @@ def _at_samples(
 
 
 def _drawn(types: Sequence[TensorType | None], low: float, high: float) -> list[Array | None]:
-    """Return random arrays of given types: floats in a range, integers 0 and bools True.
+    """Return random arrays of the given types, with floats between `low` and `high`.
 
-    A type None yields None.
+    Integer arrays consist of zeros, and bool arrays of True. The item for a type None is None.
     """
     rng = np.random.default_rng(5)
     found: list[Array | None] = []
@@ -203,7 +216,8 @@ def _compared(
     """Compare a function's gradient with finite differences at the given input values.
 
     Returns the element that differs most. Returns None if results are not finite, or differ between
-    two calls. `state` is the state of the random generator before each call.
+    two calls. `state` is the state to which the random generator is set before each call;
+    `n_checked` is how many of the first inputs are compared; None means all.
     """
     inexact = [i for i, a in enumerate(inputs) if a is not None and a.dtype.kind not in "biu"]
     wrt = [i for i in inexact if n_checked is None or i < n_checked]

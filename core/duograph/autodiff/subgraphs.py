@@ -1,7 +1,7 @@
 """Edits of sub-graphs during differentiation: new parameters, more nodes, more outputs.
 
-The derivatives of switches, loops and calls use these on the graphs of branches and bodies. No
-function changes a graph in place; they return or extend a copy.
+The derivatives of switches, loops and calls apply these functions to the graphs of branches and
+bodies. No function changes a graph in place; each returns or extends a copy.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ Item = TypeVar("Item")
 
 
 def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequence[int]) -> Graph:
-    """Return a copy of a graph with other parameters; old number i has new number `positions[i]`.
+    """Return a copy of a graph with other parameters.
 
-    `types` are the types of all new parameters; the copy leaves some of them unread.
+    Parameter i of the graph becomes parameter `positions[i]` of the copy. `types` are the types of
+    all parameters of the copy, which may leave some of them unread.
     """
     n = len(types)
     shift = n - graph.n_params
@@ -73,8 +74,8 @@ def reopened(graph: Graph) -> GraphBuilder:
 def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
     """Append another graph's nodes to a builder, with `values` for its parameters.
 
-    Returns the outputs. Unlike `GraphBuilder.inline` it leaves nodes without a source location as
-    they are.
+    Returns the outputs. Unlike `GraphBuilder.inline` it gives no source location to nodes without
+    one.
     """
     env: dict[int | None, int | None] = {k: v._id for k, v in enumerate(values)}
     env[None] = None
@@ -91,9 +92,10 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Append a constant of a type; return its value.
+    """Append a constant of a type to the current graph; return its value.
 
-    A branch of a switch returns it for a residual that only other branches compute and read.
+    A branch of a switch returns the constant for a residual that only other branches compute and
+    read.
     """
     if not isinstance(type_, HostType):
         return filled(type_, 0)
@@ -110,9 +112,10 @@ def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -
     """Return the arguments with which to call a backward graph: cotangents, then their flags.
 
     Args:
-        sweep: has the cotangents so far.
+        sweep: the sweep, which has the cotangents so far.
         ids: values of the forward graph.
-        statuses: for each of them the status of its cotangent. An ABSENT cotangent is left out.
+        statuses: for each of these values, the status of its cotangent. An ABSENT cotangent is left
+            out.
     """
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
@@ -128,8 +131,9 @@ def with_outputs_for(
 ) -> Graph:
     """Return a copy of a backward graph with outputs for all given parameters, in order.
 
-    It returns a cotangent for each parameter in `wrt`, then a flag for each in `flagged`. A
-    parameter for which the graph has no cotangent gets one that changes no sum, and a false flag.
+    It returns a cotangent for each parameter in `wrt`, then a flag for each in `flagged`. If the
+    graph has no cotangent for a parameter, the copy returns a value that leaves any sum unchanged,
+    and a false flag.
 
     Args:
         graph: the backward graph.

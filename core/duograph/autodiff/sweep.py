@@ -1,9 +1,9 @@
 """The reverse sweep: appends the gradient of every node of a graph, last node first.
 
 `linearize` makes one `Sweep` for each combination of cotangents that a (sub-)graph receives. A
-sweep traces the gradient rules of ops onto the forward nodes; nodes with control flow have plans of
-their own. `partition` then separates the forward from the backward graph. A sweep never changes
-forward nodes.
+sweep traces the gradient rules of ops onto the forward nodes; for nodes with control flow it calls
+their `control_flow.Plan`. `partition` then separates the forward from the backward graph. A sweep
+never changes forward nodes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Sweep:
         joint: the forward nodes, and how to differentiate those with control flow.
         present: for each result, the status of its cotangent: in which runs it exists.
         seeded: for each parameter, the status of a cotangent to which the sweep adds.
-        outermost: whether the graph is no sub-graph; in the cotangents that it returns, zeros then
-            stand for absent ones.
+        outermost: whether the graph is not a sub-graph. The cotangents that the sweep returns are
+            then zeros in runs in which they do not exist.
         active: ids of the values that depend on a differentiated parameter.
         builder: the forward nodes, parameters for cotangents, and the backward nodes so far.
-        cotangents: by value id, the sum of cotangents so far.
+        cotangents: value id -> the sum of the value's cotangents so far.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class Sweep:
     def value(self, id_: int) -> GraphValue:
         """Return the forward value with a given id as a symbolic value for a gradient rule.
 
-        A composite op's body may read an operand through an `identity` node; the operand itself is
-        returned then.
+        A composite op's body may read an operand through an `identity` node; in that case the
+        operand itself is returned.
         """
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
@@ -81,7 +81,7 @@ class Sweep:
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Append the backward nodes of all nodes; return separate forward and backward graphs."""
+        """Append the backward nodes of all nodes; return the forward and the backward graph."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -170,7 +170,7 @@ class Sweep:
         """Return the status and the run-time flag for the gradients that a node's rule computes.
 
         The gradients exist in the runs in which at least one of the node's `results` has a
-        cotangent.
+        cotangent. The flag is None if that is every run.
         """
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
@@ -213,6 +213,12 @@ def _per_operand(op: Op, operands: Sequence[object], found: object) -> tuple[obj
 
 def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: object) -> GraphValue:
     """Return a rule's gradient as a graph value, checked and cast to the type of its operand.
+
+    Args:
+        builder: the builder of the graph.
+        op: the op, for messages.
+        operand: value id of the operand.
+        gradient: what the rule returned for the operand.
 
     Raises:
         GradientShapeError: the gradient has another shape.

@@ -1,8 +1,8 @@
 """The eager tape: records op calls as nodes, and walks back over them to compute gradients.
 
-There is no global list: a recorded tensor refers to its *edge*, the edge's node refers to the edges
-of its operands, and a node is freed with the last tensor that depends on it. A node has a plan
-(`node_plans`), which computes the cotangents of its operands. `execution.eager_calls` and
+There is no global list of calls: a recorded tensor refers to its *edge*, the edge's node refers to
+the edges of its operands, and a node is freed with the last tensor that depends on it. A node has a
+plan (`node_plans`), which computes the cotangents of its operands. `execution.eager_calls` and
 `compiler.recorded_call` create nodes; `recording` calls `backward`. At level 1 residuals are buffer
 handles and plans run compiled kernels; at level 2 (inside another derivative) residuals are tensors
 and plans dispatch ops, which the outer derivative records.
@@ -79,7 +79,7 @@ def _detach_written_tensors() -> None:
 def edge_of(t: Tensor) -> Edge:
     """Return the tape edge of a recorded tensor that an op is about to read.
 
-    If the edge is older than every running derivative, the derivative it belongs to has ended. A
+    If the edge is older than every running derivative, the derivative that recorded it has ended. A
     new `Leaf` then replaces it, so that the old nodes can be freed.
     """
     edge: Edge = t._edge
@@ -94,12 +94,12 @@ class Plan(Protocol):
     Attributes:
         n_results: number of results of the call.
         result_types: types of the results, without a device.
-        devices: the device of each result's cotangent.
+        devices: for each result, the device of its cotangent.
         fast: for calls with one result, a function `fast(*residuals, cotangent)` on buffer handles;
             None if `run` must be used.
-        fast_index: the operand to which the single result of `fast` belongs; None when `fast`
-            returns a tuple.
-        fast_wrt: the operands to which the items of that tuple belong.
+        fast_index: index of the operand to which the single result of `fast` belongs; None if
+            `fast` returns a tuple.
+        fast_wrt: indices of the operands to which the items of that tuple belong.
         continues_sums: whether `run` takes the sums of cotangents that the operands have so far,
             and returns these sums with its own contributions added.
     """
@@ -122,11 +122,11 @@ class Plan(Protocol):
 
 
 class LeafListener(Protocol):
-    """Interface of what a backward pass tells of gradients before all of them are complete.
+    """Interface of an object to which a backward pass reports gradients once they are complete.
 
-    `complete(position, handle)` gets the cotangent of the leaf at a position, a buffer handle, once
-    no visit can change it; leaves without one, or with hooks, are not reported. `poll()` is called
-    before each visit.
+    `complete(position, handle)` is called with the position of a leaf and the buffer handle of its
+    cotangent, once no later step can change it. Leaves without a cotangent, or with hooks, are not
+    reported. `poll()` is called before each step.
     """
 
     def complete(self, position: int, handle: Handle) -> None: ...
@@ -142,7 +142,8 @@ class Node:
         plan: computes the cotangents of the operands.
         parents: the edges of the operands; None for an operand that is not recorded.
         residuals: tuple of the forward values that the plan needs: handles or tensors.
-        deep: whether the call was recorded at level 2, so that residuals are tensors.
+        deep: whether the call was recorded at level 2, that is inside another derivative. Residuals
+            are then tensors.
         hooks: gradient hooks of the result, or None.
     """
 
@@ -164,7 +165,13 @@ class Node:
 
 
 class Leaf:
-    """The tape edge of an input or weight of a derivative; the backward pass stops there."""
+    """The tape edge of an input or weight of a derivative, at which the backward pass stops.
+
+    Attributes:
+        seq: sequence number.
+        type: the type of the tensor, with its device.
+        hooks: gradient hooks of the tensor, or None.
+    """
 
     __slots__ = ("seq", "type", "hooks", "__weakref__")
 
@@ -175,7 +182,14 @@ class Leaf:
 
 
 class Output:
-    """The tape edge of one result of a node that has several results."""
+    """The tape edge of one result of a node that has several results.
+
+    Attributes:
+        node: the node.
+        index: index of the result.
+        seq: sequence number.
+        hooks: gradient hooks of the result, or None.
+    """
 
     __slots__ = ("node", "index", "seq", "hooks", "__weakref__")
 
@@ -203,17 +217,18 @@ def backward(
     Edges are visited in descending order of their sequence numbers, that is in reverse program
     order. The cotangent of a node is therefore complete when the node is visited, and the order of
     every sum is independent of the shape of the graph. The loop is one long function because each
-    call of another one would cost as much as the rest of a visit.
+    further function call would cost as much as the rest of a visit.
 
     Args:
-        outputs: pairs of an edge and its cotangent: a tensor with `create_graph`, else a handle.
+        outputs: pairs of an edge and its cotangent: a tensor with `create_graph`, otherwise a
+            handle.
         leaves: edges at which to stop.
-        create_graph: compute with recorded ops on tensors, so that the gradients can be
+        create_graph: whether to compute with recorded ops on tensors, so that the gradients can be
             differentiated again.
         start: nodes with a smaller sequence number cannot lead to a leaf and are not visited.
 
     Returns:
-        One cotangent per leaf; None for a leaf that no output depends on.
+        One cotangent per leaf; None for a leaf on which no output depends.
     """
     cotangents: dict[Edge, Cotangent] = {}
     heap: list[tuple[int, Edge]] = []
@@ -299,9 +314,11 @@ def backward(
 def _last_uses(
     outputs: Sequence[Edge | None], leaves: Sequence[Edge], start: int
 ) -> list[tuple[int, int]]:
-    """Return (sequence number, position) of leaves: of the last node to be visited that reads one.
+    """Return when the cotangents of leaves are complete, as pairs (sequence number, position).
 
-    They are sorted by that number; leaves that no node reads are left out.
+    The number is that of the last node to be visited that reads the leaf; the position is that of
+    the leaf. The pairs are sorted by number; leaves that no node reads are left out. Nodes whose
+    sequence number is less than `start` are not visited.
     """
     positions = {leaf: i for i, leaf in enumerate(leaves)}
     found: dict[int, int] = {}
@@ -330,14 +347,17 @@ def _tell(
     position: int,
     get: Callable[[Edge], Cotangent | None],
 ) -> None:
-    """Report the cotangent of a leaf that is complete."""
+    """Report the cotangent of a leaf to a listener, if the leaf has a cotangent and no hooks.
+
+    `position` is the position of the leaf, and `get` returns the cotangent of an edge.
+    """
     handle = get(leaves[position])
     if handle is not None and not leaves[position].hooks:
         listener.complete(position, handle)
 
 
 def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
-    """Return the edges of a call's operands, with None for each edge that occurred before."""
+    """Return the edges of a call's operands, with None for repetitions of an earlier edge."""
     first = {p: k for k, p in reversed(list(enumerate(parents)))}
     return [p if first[p] == k else None for k, p in enumerate(parents)]
 
@@ -345,7 +365,8 @@ def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
 def _at_leaf(leaf: Edge, value: Cotangent | None, create_graph: bool) -> Cotangent | None:
     """Run the gradient hooks of an input or weight on its cotangent `value`; return the result.
 
-    Returns None for an input that has no cotangent.
+    Returns None if there is no cotangent. With `create_graph`, the cotangent is a tensor, computed
+    by recorded ops; otherwise it is a buffer handle.
     """
     if value is not None and leaf.hooks:
         return _run_hooks(leaf, value, create_graph)
@@ -386,11 +407,15 @@ def _add_tensors(edge: Edge, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _run_hooks(edge: Edge, value: Cotangent, create_graph: bool) -> Tensor | Handle:
-    """Call the gradient hooks of a tensor in order, each on what the last one returned.
+    """Call the gradient hooks of a tensor in order, each on the result of the one before.
+
+    A hook that returns None leaves the gradient unchanged.
 
     Args:
         edge: the tape edge of the tensor.
-        value: the gradient: a tensor with `create_graph`, else a buffer handle. So is the result.
+        value: the gradient: a tensor with `create_graph`, otherwise a buffer handle. The result is
+            of the same kind.
+        create_graph: whether gradients are tensors, computed by recorded ops.
     """
     type_ = edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
@@ -420,7 +445,7 @@ def handle_of(t: Tensor, like: TensorType) -> Handle:
 def fitted(t: Tensor, like: TensorType) -> Tensor:
     """Return a cotangent cast to the dtype of `like`, the type of the value it belongs to.
 
-    A cotangent without a device is placed on that of `like`.
+    A cotangent without a device is placed on the device of `like`.
 
     Raises:
         DeviceError: the cotangent is on another device.

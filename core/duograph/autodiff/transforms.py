@@ -55,7 +55,11 @@ def positions_of(grad_position: object, name: str = "grad") -> tuple[tuple[int, 
 
 
 def _weights(weights: Weights, name: str = "grad") -> tuple[list[Parameter], bool]:
-    """Return `weights`, checked, as a list of Parameters, and whether it was a single Parameter."""
+    """Return `weights`, checked, as a list of Parameters, and whether it was a single one.
+
+    Raises:
+        ArgumentError: an item is not a Parameter.
+    """
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -175,9 +179,9 @@ def _by_position(
 ) -> list[object]:
     """Return the gradients of the arguments at `positions`.
 
-    Each is a pytree like its argument. `gradients` yields one tensor for each tensor in these
-    arguments. Arguments without tensors are left out. With `return_ids` each item is a pair
-    (position, gradient).
+    Each gradient is a nested structure of tensors like its argument. `gradients` yields one tensor
+    for each tensor in these arguments. Arguments without tensors are left out. With `return_ids`
+    each item is a pair (position, gradient).
     """
     found: list[object] = []
     for i in positions:
@@ -197,8 +201,8 @@ def _cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangents that the user passed, as a list with one item per output.
 
-    An item is None, which means ones, if the user passed none. A cotangent of one element is
-    broadcast to the shape of its output.
+    If the user passed no cotangents, all items are None, which stands for tensors of ones. A
+    cotangent of one element is broadcast to the shape of its output.
     """
     if given is None:
         return [None] * len(outputs)
@@ -237,7 +241,7 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of `fn` (`mindspore.grad`).
 
-    Arguments as `value_and_grad`. With `has_aux` it returns (gradients, (aux, ...)).
+    The arguments are those of `value_and_grad`. With `has_aux` it returns (gradients, (aux, ...)).
 
     Examples:
         >>> import duograph as ms
@@ -262,10 +266,9 @@ def vjp(
     """Return the value of `fn` and its pullback (`mindspore.vjp`).
 
     Args:
-        fn: function or Cell.
-        inputs: its arguments; tensors among them are differentiated.
-        weights: Parameters to differentiate with respect to as well.
-        has_aux: the first item of the result is differentiated; the rest is returned as it is.
+        fn: function or Cell. inputs: its arguments; tensors among them are differentiated. weights:
+        Parameters to differentiate with respect to as well. has_aux: only the first item of the
+        result is differentiated; the rest is returned unchanged.
 
     Returns:
         (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` returns
@@ -313,7 +316,7 @@ def jvp(
     Args:
         fn: function or Cell.
         inputs: a Tensor, or a tuple of them.
-        v: directions, as `inputs`.
+        v: the directions, one for each of `inputs`.
         has_aux: as in `vjp`.
 
     Returns:
@@ -362,8 +365,8 @@ class GradOperation:
     """A gradient transform with options (`mindspore.ops.GradOperation`).
 
     Args:
-        get_all: gradients of all inputs as a tuple; else of the first input, bare.
-        get_by_list: gradients of parameters, given as the second argument when it is applied.
+        get_all: whether to return the gradients of all inputs, as a tuple; else that of the first.
+        get_by_list: whether to return gradients of parameters, the second argument of a call.
         sens_param: the last argument of the gradient function is the cotangent of the result.
 
     Tensors are differentiated, other inputs are skipped. With both options the result is

@@ -1,6 +1,7 @@
 """vmap: applies a function of single items to every item of a batch.
 
-The public function `vmap` calls the function once per item; it never batches ops.
+The public function `vmap` calls the function once per item. It must not batch ops, because the
+function may be any Python code.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return one entry of `in_axes` or `out_axes` per item of a sequence of n items.
+    """Return one entry of `in_axes` or `out_axes` for each of the `n` items of a sequence.
 
-    An int or None stands for the same entry n times.
+    An int or None is returned `n` times.
     """
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
@@ -107,7 +108,10 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
 
 
 def _item(value: Any, axis: Axes, k: int) -> object:
-    """Return an argument of vmap with item `k` of the batch in place of each batched tensor."""
+    """Return an argument of vmap with only item `k` of the batch in each batched tensor.
+
+    `axis` is the argument's entry in `in_axes`.
+    """
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -118,7 +122,11 @@ def _item(value: Any, axis: Axes, k: int) -> object:
 
 
 def _stacked(results: list[Any], axis: Axes) -> object:
-    """Stack the results for all items of a batch along the requested axes."""
+    """Stack the results for all items of a batch along the axes that `out_axes` requests.
+
+    `axis` is the result's entry in `out_axes`. If it is None, the result for the first item is
+    returned.
+    """
     first = results[0]
     if isinstance(first, (tuple, list)):
         axes = enumerate(_axes_of(axis, len(first)))

@@ -1,8 +1,8 @@
 """Kernels that plugins add to backends of others, one op at a time (the hook `duograph_kernels`).
 
-`prepared_calls` asks them before the backend's own kernel, or after it, by their priority.
-`ops.extensions` registers what plugins return; programs, such as tests and notebooks, call `add`
-and `remove`. Nothing here prepares or runs a kernel.
+For each op call, `prepared_calls` tries these kernels before or after the backend's own kernel, by
+their priority. `ops.extensions` registers what plugins return; programs, such as tests and
+notebooks, call `add` and `remove`. Nothing here prepares or runs a kernel.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class KernelSpec:
         op: name of the op.
         prepare: `prepare(backend, op, types, attributes, device_id)` returns the call as
             `Backend.prepare` does, or None for operands that the kernel does not take.
-        priority: above 0, the kernel is asked before the backend's own, highest priority first;
-            below 0, only if the backend has none for these operands. The backend's own kernels have
-            priority 0.
+        priority: above 0, the kernel is tried before the backend's own, highest priority first;
+            below 0, only if the backend has no kernel for these operands. The backend's own kernels
+            have priority 0.
     """
 
     backend: str
@@ -60,7 +60,7 @@ class KernelSpec:
 
 @dataclasses.dataclass(frozen=True)
 class AddedKernel:
-    """A `KernelSpec` that backends use, and the name of who provides it, for messages."""
+    """A `KernelSpec` that is in use, with the name of the plugin or program that added it."""
 
     spec: KernelSpec
     owner: str
@@ -73,7 +73,7 @@ _lock = new_lock()
 
 
 def before(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
-    """Return the added kernels that are asked before a backend's own, in this order."""
+    """Return the added kernels for an op that are tried before the backend's own, in order."""
     if not _kernels:
         return ()
     found = _kernels.get((backend.name.lower(), op.name), ())
@@ -81,7 +81,7 @@ def before(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
 
 
 def after(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
-    """Return the added kernels that are asked if a backend has none of its own, in this order."""
+    """Return the added kernels for an op that are tried if the backend has none, in order."""
     if not _kernels:
         return ()
     found = _kernels.get((backend.name.lower(), op.name), ())
@@ -95,7 +95,7 @@ def listed(backend: str) -> tuple[AddedKernel, ...]:
 
 
 def checked(found: object, ops: Mapping[str, Op]) -> tuple[KernelSpec, ...]:
-    """Return what a `duograph_kernels` hook returned, one spec or a list, as a tuple of specs.
+    """Return the result of a `duograph_kernels` hook, one spec or a list, as a tuple of specs.
 
     Args:
         found: what the hook returned.
@@ -118,7 +118,7 @@ def checked(found: object, ops: Mapping[str, Op]) -> tuple[KernelSpec, ...]:
 
 
 def _problem(spec: KernelSpec, ops: Mapping[str, Op]) -> str | None:
-    """Return what is wrong with the fields of a spec, or None."""
+    """Return what is wrong with the fields of a spec, or None if they are valid."""
     if not isinstance(spec.backend, str) or not spec.backend:
         return f"got backend={shown_value(spec.backend)}; wanted a device_target, such as 'CPU'"
     op = ops.get(spec.op) if isinstance(spec.op, str) else None
@@ -138,9 +138,9 @@ def _problem(spec: KernelSpec, ops: Mapping[str, Op]) -> str | None:
 
 
 def install(specs: Iterable[KernelSpec], owner: str) -> None:
-    """Let backends use checked kernels from now on, before or after their own.
+    """Register kernels, after `checked` has accepted them, so that backends use them from now on.
 
-    The caller then discards prepared calls (`op.rules_changed`). `owner` says who provides the
+    The caller must then discard prepared calls (`op.rules_changed`). `owner` says who provides the
     kernels, such as "the plugin fastmath".
     """
     with _lock:
@@ -151,9 +151,9 @@ def install(specs: Iterable[KernelSpec], owner: str) -> None:
 
 
 def uninstall(specs: Iterable[KernelSpec]) -> None:
-    """Remove kernels from those that backends use; others are ignored.
+    """Unregister kernels; specs that are not registered are ignored.
 
-    The caller then discards prepared calls, as for `install`.
+    The caller must then discard prepared calls (`op.rules_changed`).
     """
     with _lock:
         for spec in specs:

@@ -1,7 +1,7 @@
 """The axis orders ("layouts") of query, key and value that the attention ops accept.
 
 The ops of `duograph.ops.attention` have an attribute `layout`, such as "BNSD". The ops, and the
-backends that have kernels for them, look up its meaning here. The module holds data alone.
+backends that have kernels for them, look up here which axis is which. The module holds data alone.
 """
 
 from __future__ import annotations

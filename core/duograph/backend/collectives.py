@@ -1,11 +1,12 @@
 """The interface of communication engines: what a plugin provides so that ranks can communicate.
 
 A rank is a process, or a thread, that runs the same program as the other ranks. An engine moves
-bytes between ranks; what the bytes mean, the order of sums, deadlines and error messages belong to
-`duograph.ranks`. A plugin returns a `CollectivesSpec` from the hook `duograph_collectives`.
+bytes between ranks; the meaning of the bytes, the order of sums, deadlines and error messages are
+the task of `duograph.ranks`. A plugin returns a `CollectivesSpec` from the hook
+`duograph_collectives`.
 
-Buffers are C-contiguous NumPy arrays in host memory. The engine may read and write them until the
-request is complete.
+Buffers are C-contiguous NumPy arrays in host memory. The engine may read and write a buffer until
+its request is complete, so the caller must keep the buffer alive and must not access it until then.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Request(ABC):
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds` for the transfer; return whether it is complete.
 
-        This definition polls: 100 times in a row, then with pauses of up to a millisecond, so that
-        ranks that share a core do not keep each other from running.
+        This default implementation polls: 100 times in a row, then with pauses of up to a
+        millisecond, so that several ranks can run on the same core.
         """
         for _ in range(100):
             if self.test():
@@ -73,21 +74,22 @@ class DeviceOperation(Protocol):
 
 
 class DeviceRequest(Request):
-    """A transfer between device memories: `wait` lets later work of the device wait, not the host.
+    """A transfer between device memories; `wait` delays later work of the device, not the host.
 
-    `test` still says whether the transfer is complete on the device. It keeps its buffers until
-    either is done.
+    `test` says whether the transfer is complete on the device. The request keeps the transfer's
+    buffers alive until `wait` was called or `test` has returned True.
 
     Attributes:
-        operation: what it is part of, None or an object with the methods `where() -> str` and
-            `late(seconds) -> CommunicationError`; the core sets it when the transfer has started.
+        operation: the operation that the transfer belongs to, an object with the methods `where()
+            -> str` and `late(seconds) -> CommunicationError`, or None. The core sets it when the
+            transfer has started.
     """
 
     operation: DeviceOperation | None = None
 
 
 class Part(NamedTuple):
-    """Bytes of a buffer on a device that go to a rank of the group, or come from it."""
+    """A range of bytes in a device buffer, sent to or received from rank `rank` of the group."""
 
     handle: Handle
     offset: int
@@ -96,33 +98,36 @@ class Part(NamedTuple):
 
 
 class DeviceTransfers(ABC):
-    """Transfers between the ranks of a group of buffers in the memory of one device.
+    """Transfers of buffers in device memory between the ranks of a group.
 
-    The core makes one for a group and a device at its first transfer (`Communicator.on_device`).
-    All ranks of the group call the same methods in the same order. Each starts the transfer behind
-    the work of the device at the mark `after`, which it uses up. Buffers are handles of the
-    backend, dense, and of at least the bytes that are named.
+    The core makes one such object for a group and a device, at their first transfer
+    (`Communicator.on_device`). All ranks of the group must call the same methods in the same order.
+    Buffers are dense, are given by the backend's handles, and have at least the bytes that the
+    method transfers. Every method that starts a transfer has an argument `after`, a mark from
+    `mark`: the transfer begins when the device has done the work before the mark. A mark can be
+    used for one transfer only.
     """
 
     @abstractmethod
     def mark(self) -> object:
-        """Return a mark behind the work so far of this thread on the device."""
+        """Return a mark in the device's queue, behind all work that this thread has launched."""
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Handle:
-        """Return new memory of the device."""
+        """Allocate `nbytes` bytes of device memory; return the buffer's handle."""
 
     @abstractmethod
     def reduces(self, dtype: DType, reduction: str) -> bool:
-        """Return whether `all_reduce` and `reduce_scatter` take this dtype and reduction."""
+        """Return whether `all_reduce` and `reduce_scatter` support this dtype and reduction."""
 
     @abstractmethod
     def exchange(
         self, sends: Sequence[Part], receives: Sequence[Part], after: object
     ) -> DeviceRequest:
-        """Start sending parts to ranks, this one too, and receiving parts from them, all at once.
+        """Start sending parts to ranks and receiving parts from ranks, all at the same time.
 
-        The parts between two ranks have the same order and lengths on both.
+        A rank may send to itself. For every pair of ranks, the parts that one sends and the other
+        receives have the same order and lengths.
         """
 
     @abstractmethod
@@ -133,24 +138,29 @@ class DeviceTransfers(ABC):
         reduction: str,
         after: object,
     ) -> DeviceRequest:
-        """Start reducing buffers over ranks, in the order that is fastest for the engine.
+        """Start reducing buffers over all ranks, in whatever order is fastest for the engine.
 
         Args:
-            pairs: (operand, result, number of elements) of each; the two may be one.
-            dtype: of the elements.
+            pairs: (operand, result, number of elements) for each buffer; operand and result may be
+                the same handle.
+            dtype: dtype of the elements.
             reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
-            after: the mark.
+            after: mark behind which the transfer begins.
         """
 
     @abstractmethod
     def reduce_scatter(
         self, x: Handle, out: Handle, count: int, dtype: DType, reduction: str, after: object
     ) -> DeviceRequest:
-        """Start reducing `size * count` elements, of which rank r gets the r-th `count`."""
+        """Start reducing an array over ranks and giving each rank one part of the result.
+
+        `x` has `size * count` elements, where `size` is the number of ranks. Rank r receives the
+        r-th block of `count` elements of the reduced array in `out`.
+        """
 
     @abstractmethod
     def all_gather(self, x: Handle, out: Handle, nbytes: int, after: object) -> DeviceRequest:
-        """Start copying `nbytes` bytes of every rank to all ranks, those of rank 0 first."""
+        """Start copying `nbytes` bytes of `x` of each rank to `out` of all ranks, in rank order."""
 
     @abstractmethod
     def broadcast(
@@ -160,11 +170,11 @@ class DeviceTransfers(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the use, in which every rank takes part."""
+        """Release the transfers' resources; every rank of the group must call it."""
 
 
 class Communicator(ABC):
-    """The ranks of one group, as one of them sees it.
+    """A group of ranks, from the viewpoint of one of its ranks.
 
     The methods that transfer data start the transfer and return its `Request` without waiting.
 
@@ -204,35 +214,36 @@ class Communicator(ABC):
 
     @abstractmethod
     def send(self, data: Buffer, to: int, tag: int) -> Request:
-        """Start sending uint8 (n,) to a rank, which receives it by the same `tag`.
+        """Start sending bytes, uint8 (n,), to a rank, which receives them by the same `tag`.
 
         The request is complete when `data` may be overwritten.
         """
 
     @abstractmethod
     def receive(self, data: Buffer, source: int, tag: int) -> Request:
-        """Start receiving the next message of a rank with this tag into `data`, uint8 (n,)."""
+        """Start receiving the next message from a rank with this `tag` into `data`, uint8 (n,)."""
 
     @abstractmethod
     def split(self, ranks: Sequence[int]) -> Communicator:
-        """Return a communicator of some ranks of this group, which all of them call.
+        """Return a communicator for some ranks of this group; each of these ranks must call it.
 
         Args:
-            ranks: ranks of this group, this one among them, in the order of the new group.
+            ranks: positions in this group, in the order of the new group; the calling rank is one
+                of them.
         """
 
     @abstractmethod
     def abort(self, reason: str, status: int = 1) -> None:
-        """End the communication of all ranks now, because of an error on this one.
+        """End the communication of all ranks immediately, because of an error on this rank.
 
-        Where ranks are processes, this ends all of them, this one too, with exit status `status`.
+        If ranks are processes, all of them exit with exit status `status`, including this one.
         """
 
     def all_reduce(self, data: Buffer, received: Buffer, reduction: str) -> Request | None:
-        """Start reducing elements over ranks in the order that is fastest for the engine.
+        """Start reducing elements over ranks, in whatever order is fastest for the engine.
 
         Args:
-            data, received: arrays of any dtype and of one size.
+            data, received: operand and result, arrays of the same size and of any dtype.
             reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
 
         Returns:
@@ -241,19 +252,19 @@ class Communicator(ABC):
         return None
 
     def serves(self, backend: Backend, device_id: int) -> bool:
-        """Return whether `on_device` transfers buffers of a device; else host memory is used."""
+        """Return whether `on_device` supports a device; else transfers use host memory."""
         return False
 
     def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
-        """Return the transfers of buffers of a device in this group; it may wait for all its ranks.
+        """Return the transfers between device buffers of this group; it may wait for all its ranks.
 
-        `name` is that of the group, for messages. It is called once for a device that `serves`
-        accepts.
+        The core calls it once for each device that `serves` accepts. `name` is the group's name,
+        for messages.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no on_device()")
 
     def close(self) -> None:  # noqa: B027 (an engine need not have anything to close)
-        """End the use of this communicator, in which every rank takes part."""
+        """Release this communicator's resources; every rank of the group must call it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,13 +273,14 @@ class CollectivesSpec:
 
     Attributes:
         name: unique name, as shown in messages.
-        world: returns the communicator of all ranks; called once, on every rank.
-        claims: returns whether this process, or this thread, is a rank that the engine serves. It
-            must be cheap, and must not import the engine's library.
-        available: returns None, or the reason why the engine cannot run here.
-        launch: returns the command line that starts `size` processes of `command` on this machine;
-            None if the engine starts no processes.
-        priority: the engine with the highest one among those that claim the process is used.
+        world: function that returns the communicator of all ranks; each rank calls it once.
+        claims: function that returns whether the calling process or thread was started as a rank of
+            this engine. It must be cheap, and must not import the engine's library.
+        available: function that returns None, or the reason why the engine cannot run here.
+        launch: function that returns the command line that starts `size` processes of `command` on
+            this machine; None if the engine starts no processes.
+        priority: of the engines whose `claims` returns True, the one with the highest priority is
+            used.
     """
 
     name: str
@@ -283,10 +295,12 @@ _engines: dict[str, CollectivesSpec] = {}
 
 
 def _check(module: ModuleType) -> Callable[[], None]:
-    """Check the engines that a plugin module brings; return the function that registers them.
+    """Check what a plugin's engine hook returns; return a function that registers it.
+
+    The hook is `duograph_collectives`.
 
     Raises:
-        BackendError: the hook returned something else, or a name is taken.
+        BackendError: the hook returned anything but engines, or the name of an engine is taken.
     """
     hook = getattr(module, "duograph_collectives", None)
     found = () if hook is None else hook()
@@ -311,7 +325,7 @@ def engines() -> dict[str, CollectivesSpec]:
 
 
 def unavailable(spec: CollectivesSpec) -> str | None:
-    """Return the reason why the engine of a spec cannot run here, or None if it can."""
+    """Return the reason why an engine cannot run on this machine, or None if it can."""
     try:
         return spec.available()
     except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; the text is shown)

@@ -1,7 +1,7 @@
-"""Costs and limits that graph passes ask of a backend (`Backend.costs`).
+"""Costs and limits by which graph passes decide whether a rewrite pays (`Backend.costs`).
 
-Graph passes are the same for all devices; the numbers that decide whether a rewrite pays belong to
-the backend. The defaults were measured on x86-64 CPUs. This module holds data alone.
+Graph passes are the same for all devices; these numbers belong to the backend. The defaults were
+measured on x86-64 CPUs. This module holds data alone.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ class FusionLimits(NamedTuple):
     """Limits within which a fused region compiles to one efficient kernel.
 
     Attributes:
-        max_nodes: nodes of a region; compilers take milliseconds for so many.
-        max_pointers: operands and results of a region.
-        min_ops: ops that one kernel must replace to be worth compiling.
-        min_row, max_row: elements of a row that a region reduces; one thread reduces a row.
-        min_rows: rows that keep the threads busy; a tensor with fewer rows and more than
-            `max_few_rows` elements is reduced by the backend's own kernel.
-        max_few_rows: see `min_rows`.
-        min_width: adjacent elements that make a loop over columns worthwhile.
-        min_run: elements that one index of a gather must read in a run; shorter runs are copied
-            faster than they are read inside a fused loop.
-        min_split: elements of the trailing axes from which a reduction over these and other axes
-            is split in two.
-        max_recomputed: nodes of a cheap op, such as a product or a cast, that a region computes
-            again so that a value of another region need not be written to memory and read from
-            it. 0: regions compute nothing again.
+        max_nodes: most nodes of a region, so that compiling it takes milliseconds.
+        max_pointers: most operands and results of a region, taken together.
+        min_ops: fewest ops that one kernel must replace to be worth compiling.
+        min_row, max_row: least and greatest length of a row that a region reduces; one thread
+            reduces a row.
+        min_rows: least number of rows that keeps all threads busy; a tensor with fewer rows and
+            more than `max_few_rows` elements is reduced by the backend's own kernel.
+        max_few_rows: most elements of a tensor with fewer than `min_rows` rows that a region still
+            reduces.
+        min_width: least number of adjacent elements that makes a loop over columns worthwhile.
+        min_run: least number of contiguous elements that each index of a gather selects; shorter
+            runs are gathered faster by a kernel of their own than inside a fused loop.
+        min_split: least number of elements of the trailing axes for which a reduction over these
+            and other axes is split in two.
+        max_recomputed: most nodes of a cheap op, such as a product or a cast, that a region
+            computes again so that a value of another region need not be written to memory and read
+            from it. With 0, regions recompute nothing.
     """
 
     max_nodes: int = 64
@@ -46,7 +48,7 @@ class FusionLimits(NamedTuple):
 
 
 class LayoutCosts(NamedTuple):
-    """Limits from which converting a cluster of convolutions to channels-last layout pays.
+    """Limits above which converting a cluster of convolutions to channels-last layout saves time.
 
     A cluster is a set of convolutions and connected ops, such as pooling and elementwise ops,
     between which values can be channels-last. Tensors are transposed where they enter or leave it.
@@ -63,16 +65,16 @@ class LayoutCosts(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Everything that graph passes ask a backend about costs.
+    """All costs and limits that graph passes read from a backend.
 
     Attributes:
         fusion: limits of fused regions.
         layout: costs of layout conversions.
-        min_matmul_sum: a sum of at least so many matmuls is merged into one matmul of concatenated
-            operands, which costs one copy of all operands.
-        compare_labels: how a fused region picks the element of each row at an integer label. True:
-            it compares the label with every position in the row. False: a gather or scatter of its
-            own does it.
+        min_matmul_sum: least number of matmuls in a sum that is merged into one matmul of
+            concatenated operands, at the cost of one copy of all operands.
+        compare_labels: how to select the element of each row at an integer label. True: inside a
+            fused region, by comparing the label with every position in the row. False: outside of
+            regions, by a separate gather or scatter.
     """
 
     fusion: FusionLimits = FusionLimits()

@@ -3,11 +3,12 @@
     DUOGRAPH_CACHE_DIR      the directory (default: duograph/ under XDG_CACHE_HOME or ~/.cache)
     DUOGRAPH_CACHE_LIMIT    most bytes kept (default 1 GiB); 0 keeps nothing after the process ends
 
-An entry is one file, `<first 2 digits of the key>/<key>-<checksum><suffix>`. The checksum of its
-content is part of the name, so an entry is created complete by one rename, and loaders open the
-file as it is. Entries are code that will run: every folder and file is checked when it is opened,
-by its descriptor, and one that others can write to is not read. If the directory is unusable, one
-warning is shown and files go to a private temporary folder that is deleted when the process ends.
+An entry of the cache is one file, `<first 2 digits of the key>/<key>-<checksum><suffix>`. The
+checksum of its content is part of the name, so one rename creates a complete entry, and loaders
+open the file itself, not a copy. Entries are code that will run: the owner and mode of every folder
+and file are checked when it is opened, by its descriptor, and a file or folder that other users can
+write to is not used. If the directory is unusable, one warning is shown and files go to a private
+temporary folder that is deleted when the process ends.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class Info(NamedTuple):
     Attributes:
         path: the cache directory.
         entries, bytes: number and total size of the entries.
-        limit: most bytes kept.
-        problem: why nothing is stored in the directory, or None.
+        limit: most bytes that the cache keeps.
+        problem: reason why nothing is stored in the directory, or None.
     """
 
     path: str
@@ -104,9 +105,10 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of compiled-code files, with lookup, insertion and eviction.
+    """One directory of compiled-code files, with lookup, insertion and removal of old entries.
 
-    Its methods raise OSError, which the callers handle. `limit`: most bytes kept; None: no limit.
+    Its methods raise OSError, which the callers handle. `limit` is the most bytes kept; None means
+    no limit.
     """
 
     def __init__(self, root: str, limit: int | None) -> None:
@@ -115,7 +117,7 @@ class _Store:
 
     @contextlib.contextmanager
     def find(self, key: str, suffix: str) -> Iterator[_Entry | None]:
-        """Return a context manager that opens the cache entry of a key.
+        """Return a context manager that opens the cache entry of a key and file name suffix.
 
         The value is the entry, or None if there is none. An entry with a wrong checksum is
         deleted.
@@ -140,7 +142,7 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def opened(self) -> Folder:
-        """Open the cache directory and return it; create it again if somebody removed it."""
+        """Open the cache directory and return it; create it again if it was removed."""
         try:
             return Folder(self.root)
         except FileNotFoundError:
@@ -148,7 +150,7 @@ class _Store:
             return Folder(self.root)
 
     def scratch(self, suffix: str) -> str:
-        """Return a new name for a temporary file in the cache directory; no file is made."""
+        """Return an unused path for a temporary file in the cache directory; create no file."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
@@ -190,17 +192,17 @@ class _Store:
         return name
 
     def account(self, root: Folder, kept: str, size: int) -> None:
-        """Add the size of a new cache entry to the total; evict old entries beyond the limit.
+        """Add the size of a new cache entry to the total; evict old entries above the limit.
 
         All processes share the total as the length of a file: one byte for each block of cached
         data. Adding to it is an append and reading it is a stat, so no process lists the whole
-        directory. The total is too large where an entry was stored twice or removed; eviction
-        recounts it.
+        directory. If an entry was stored twice or removed, the total is too large; eviction counts
+        the entries again.
 
         Args:
             root: the open cache directory.
             kept: path of the new entry, which is not evicted.
-            size: its bytes.
+            size: size of the new entry in bytes.
         """
         if self.limit is None:
             return
@@ -284,7 +286,7 @@ class _Store:
 
 
 class _Entry(NamedTuple):
-    """A cache entry that was found intact: its name and content, and the open folder it is in."""
+    """A cache entry with a valid checksum: its file name, content and open folder."""
 
     shard: Folder
     name: str
@@ -298,7 +300,8 @@ class _Entry(NamedTuple):
 def _read(shard: Folder, name: str, checksum: str) -> bytes | None:
     """Return the content of a cache entry and update its time of last use.
 
-    Deletes the entry and returns None if its checksum is wrong; None also if it cannot be read.
+    Returns None if the entry cannot be read or its checksum is wrong; in the latter case it also
+    deletes the entry.
     """
     try:
         with open(shard.open(name), "rb") as file:
@@ -333,10 +336,10 @@ class _Place:
     """The cache directory in use, or the reason why none can be used.
 
     Attributes:
-        directory: its path; None: there is no home directory.
+        directory: path of the cache directory; None if there is no home directory.
         limit: most bytes kept.
-        disk: the directory as a `_Store`; None: nothing can be stored or read there.
-        problem: why nothing is stored there, or None.
+        disk: the directory as a `_Store`; None if nothing can be stored or read there.
+        problem: reason why nothing is stored there, or None.
     """
 
     def __init__(self, directory: str | None, limit: int) -> None:
@@ -362,7 +365,7 @@ class _Place:
                 self.distrust(reason)
 
     def distrust(self, reason: str) -> None:
-        """Stop using the cache directory for the rest of the process and warn with the reason."""
+        """Stop using the cache directory for the rest of the process; warn and state the reason."""
         if self.problem is None:
             self.problem = reason
             where = self.directory or "the cache of compiled code"
@@ -382,9 +385,10 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if it is missing; return what is wrong with it, or None.
+    """Create the cache directory if it is missing; return why it is unusable, or None.
 
-    Wrong is a directory that cannot be made, belongs to another user, or that others can write to.
+    A directory is unusable if it cannot be made, belongs to another user, or if others can write to
+    it.
     """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
@@ -415,7 +419,7 @@ def _discard(pid: int, root: str) -> None:
 
 
 def _place() -> _Place:
-    """Return the cache directory that the environment names now, checked at its first use."""
+    """Return the cache directory that environment variables select, checked at its first use."""
     names = ("DUOGRAPH_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "DUOGRAPH_CACHE_LIMIT")
     key = tuple(map(os.environ.get, names))
     found = _places.get(key)
@@ -433,10 +437,10 @@ def _place() -> _Place:
 
 
 def _directory(chosen: str | None, xdg: str | None) -> str | None:
-    """Return the path of the cache directory, from two environment variables, or None.
+    """Return the path of the cache directory, or None if there is no home directory.
 
-    `chosen` is DUOGRAPH_CACHE_DIR and `xdg` XDG_CACHE_HOME; by default it is in the home
-    directory. None if there is none.
+    `chosen` and `xdg` are the values of DUOGRAPH_CACHE_DIR and XDG_CACHE_HOME. If neither is set,
+    the cache is in the home directory.
     """
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
@@ -447,9 +451,10 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return (the cache's size limit in bytes, what is wrong with the setting `text` or None).
+    """Parse the cache's size limit; return (limit in bytes, a complaint about `text` or None).
 
-    An invalid or missing setting means the default limit.
+    `text` is the value of DUOGRAPH_CACHE_LIMIT. If it is invalid or missing, the limit is the
+    default.
     """
     if not text:
         return DEFAULT_LIMIT, None
@@ -468,7 +473,8 @@ def _limit(text: str | None) -> tuple[int, str | None]:
 def load(key: str, suffix: str) -> Path | None:
     """Return the path of the file cached on disk under a key and file name suffix, or None.
 
-    A damaged file is deleted. To have the file loaded as code, use `opened`.
+    A damaged file is deleted. To load the file as code, use `opened`, which prevents other
+    processes from replacing the file in the meantime.
     """
     with opened(key, suffix) as found:
         return None if found is None else found.path
@@ -481,14 +487,14 @@ def read(key: str, suffix: str) -> bytes | None:
 
 
 class Opened(NamedTuple):
-    """A cache entry that is open, and was found intact.
+    """A cache entry that is open and whose checksum is right.
 
     Attributes:
-        path: of the file.
-        data: its content.
-        checked_path: a name of the same file that leads through the descriptor of the folder that
-            was checked, so that nobody who can change a folder above can exchange the file. It is
-            valid while the entry is open.
+        path: path of the file.
+        data: content of the file.
+        checked_path: another path of the same file, through the descriptor of the folder that was
+            checked. A user who can change a parent folder cannot replace the file under this path.
+            It is valid while the entry is open.
     """
 
     path: Path
@@ -498,7 +504,7 @@ class Opened(NamedTuple):
 
 @contextlib.contextmanager
 def opened(key: str, suffix: str) -> Iterator[Opened | None]:
-    """Return a context manager that opens the file cached under a key.
+    """Return a context manager that opens the file cached under a key and file name suffix.
 
     The value is the open file, or None if there is none.
     """
@@ -524,11 +530,12 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
     Args:
         key: hash of the inputs, from `key_of`.
         suffix: file name suffix with its dot, such as ``".so"``.
-        data: bytes, or the path of a file: one made at a path of `scratch` is moved, any other is
+        data: bytes, or the path of a file. A file at a path from `scratch` is moved, any other is
             copied.
 
     Raises:
-        OSError: neither the cache nor the temporary folder takes it, or `data` cannot be read.
+        OSError: neither the cache nor the temporary folder can be written, or `data` cannot be
+            read.
     """
     whole = None
     if not isinstance(data, bytes):
@@ -546,7 +553,7 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
 
 
 def keeps() -> bool:
-    """Return whether entries of the disk cache outlive the process."""
+    """Return whether entries stored in the disk cache now will outlive the process."""
     place = _place()
     return place.disk is not None and place.problem is None
 

@@ -1,9 +1,9 @@
 """DLPack capsules of memory on any device, made and read through NumPy.
 
 Backends and the core use it. NumPy owns the structures of a capsule and frees them at the right
-time, but speaks only of memory of the host. `capsule_of` therefore lets NumPy describe an array,
-and writes another device or element type into the description; `array_of` does the reverse. An
-array over the memory of another device is an address and a shape: its elements must not be read.
+time, but supports host memory only. `capsule_of` therefore lets NumPy describe an array, and writes
+another device or element type into the description; `array_of` does the reverse. An array over the
+memory of another device is an address and a shape: its elements must not be read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Exporter(Protocol):
 
 
 class _DLTensor(ctypes.Structure):
-    """The C structure DLTensor."""
+    """The C structure DLTensor of DLPack, which describes a tensor's memory."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -66,12 +66,12 @@ _get_pointer.restype = ctypes.c_void_p
 
 
 def _described(capsule: object) -> _DLTensor:
-    """Return the DLTensor inside a capsule that nobody has used yet.
+    """Return the DLTensor structure inside a DLPack capsule that no consumer has used yet.
 
-    It is the structure itself: changes to it change the capsule.
+    It is not a copy: changes to it change the capsule.
 
     Raises:
-        ArgumentError: it is no such capsule.
+        ArgumentError: `capsule` is not a DLPack capsule, or was used before.
     """
     for name, lead in ((_VERSIONED, _LEAD), (_UNVERSIONED, 0)):
         if type(capsule).__name__ == "PyCapsule" and _is_valid(capsule, name):
@@ -111,9 +111,10 @@ def capsule_of(
     """Return a DLPack capsule of an array's memory, which keeps the array alive.
 
     Args:
-        array: an array of the host, or one that `array_at` made.
+        array: an array in host memory, or one that `array_at` made.
         device: DLPack's type and number of the device where the memory is.
-        max_version: the newest version of DLPack that the consumer knows; None: before 1.0.
+        max_version: the newest version of DLPack that the consumer knows; None means a version
+            before 1.0.
 
     Raises:
         BufferError: NumPy cannot share the array, such as one that is read-only, or of a storage
@@ -143,7 +144,7 @@ def capsule_of(
 
 
 class _Once:
-    """Wraps a DLPack capsule as an object with ``__dlpack__``, which returns the capsule."""
+    """Wraps a DLPack capsule in an object whose method ``__dlpack__`` returns the capsule."""
 
     def __init__(self, capsule: object) -> None:
         found = _described(capsule)
@@ -175,10 +176,10 @@ def device_of(source: Exporter) -> tuple[int, int]:
 
 
 class _Lent:
-    """Wraps an object so that NumPy imports its DLPack capsule as memory of the host.
+    """Wraps an object so that NumPy imports its DLPack capsule as if it described host memory.
 
-    NumPy accepts no other device. The description in the capsule is changed for that; `restore`
-    changes it back.
+    NumPy accepts no other device. `__dlpack__` changes the device in the capsule for this purpose;
+    `restore` changes it back.
     """
 
     def __init__(self, source: Exporter, stream: int | None) -> None:
@@ -214,7 +215,7 @@ def _dtype_of(found: _DLTensor) -> np.dtype[np.generic]:
     """Return the element type of a DLTensor.
 
     Raises:
-        DTypeError: duograph has none like it.
+        DTypeError: duograph has no such dtype.
     """
     code, bits = found.code, found.bits
     if found.lanes == 1 and bits % 8 == 0:
@@ -233,18 +234,19 @@ def _dtype_of(found: _DLTensor) -> np.dtype[np.generic]:
 
 
 def array_of(source: Exporter, device: tuple[int, int] = HOST, stream: int | None = None) -> Array:
-    """Return an array over the memory of an object with ``__dlpack__``; it keeps that alive.
+    """Return an array over the memory of an object with ``__dlpack__``; it keeps the object alive.
 
     The array may have strides, and may be read-only. If `device` is not the host, its elements
     must not be read; `array.ctypes.data` is the address on the device.
 
     Args:
         source: an object that `source_of` returned.
-        device: the device where the memory has to be.
-        stream: the consumer's stream, on which the values must be there; None: the default.
+        device: DLPack's type and number of the device where the memory must be.
+        stream: the consumer's stream, whose later work must see the values; None means the default
+            stream.
 
     Raises:
-        BufferError: the memory is elsewhere, or cannot be shared.
+        BufferError: the memory is on another device, or cannot be shared.
         DTypeError: duograph has no such element type.
     """
     found = device_of(source)

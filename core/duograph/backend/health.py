@@ -1,4 +1,4 @@
-"""The facts that a backend reports when `duograph doctor` examines a device.
+"""Defines the facts that a backend reports when `duograph doctor` examines a device.
 
 `Backend.examine` returns them and the command prints them. The module holds data alone.
 """
@@ -11,14 +11,14 @@ __all__ = ["Finding"]
 
 
 class Finding(NamedTuple):
-    """One fact about a machine, and the command that mends it.
+    """One fact about a machine, and the command that repairs it.
 
     Attributes:
-        what: the thing, such as "C compiler".
+        what: the part examined, such as "C compiler".
         state: "good"; "slow": programs run, but slower than they could; "bad": something important
-            is missing; "absent": it is not there, and only some programs need it.
+            is missing; "absent": the part is missing, but only some programs need it.
         text: what was found.
-        remedy: a command for a shell; "" if there is nothing to mend.
+        remedy: a shell command that repairs it; "" if nothing needs repair.
     """
 
     what: str

@@ -13,8 +13,8 @@ whose functions are marked with `hookimpl`::
     def duograph_backend():
         return BackendSpec("MyDevice", factory)
 
-A hook may omit arguments, but must not add or rename any. Plugin modules must not import anything
-heavy: `registry` loads them when a program first asks about devices or ops.
+An implementation of a hook may omit arguments, but must not add or rename any. Plugin modules must
+not import anything heavy: `registry` loads them when a program first asks about devices or ops.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def duograph_collectives() -> CollectivesSpec | Sequence[CollectivesSpec]:  # ty
 
 @hookspec
 def duograph_observers() -> Observer | Sequence[Observer]:  # type: ignore[empty-body]
-    """Return observers of all kernels, copies and compilations, from now on."""
+    """Return observers, which are notified of every later kernel, copy and compilation."""
 
 
 @hookspec

@@ -1,8 +1,8 @@
 """Locks for backends that survive `fork`, part of the interface between core and backends.
 
-A backend guards its state with `new_lock`, and imports its modules late inside `importing`. After
-a fork, the child never waits for a lock that another thread of the parent held. The module
-re-exports names only.
+A backend guards its state with `new_lock`. It imports modules at first use inside the context
+manager `importing`. After a fork, the child never waits for a lock that another thread of the
+parent held. The module re-exports names only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Observers: objects that are told of every kernel, copy and compilation, on every device.
+"""Observers: objects that are notified of every kernel, copy and compilation, on every device.
 
 A profiler, or a plugin that forwards events to another tool, is an `Observer`; `add` and `remove`
 switch it on and off. The core reports on behalf of all backends. While there is no observer, op
-calls and compiled functions contain no trace of this module: the first `add` lets prepared calls be
-made anew in a form that reports, next to the form that does not, and `on_change` lists the caches
-that exchange the two forms. Nothing here decides what runs.
+calls and compiled functions contain no trace of this module: the first `add` makes every kernel
+call be prepared again in a form that reports. `on_change` lists functions of the caches that keep
+both forms and switch between them. This module must not change what runs.
 """
 
 from __future__ import annotations
@@ -57,22 +57,23 @@ _thread = threading.get_ident
 
 @dataclasses.dataclass(eq=False)
 class Work:
-    """What a kernel, copy or compilation does; equal calls of a program share one object.
+    """Description of a kernel, copy or compilation; equal calls of a program use the same object.
 
     Attributes:
         kind: one of `KINDS`.
-        name: the op of a kernel (a fused region is the op `region`); "to device", "from device" or
-            "between devices" of a copy; the collective; what was compiled or looked up, otherwise.
+        name: for a kernel the op's name (`region` for a fused region); for a copy "to device",
+            "from device" or "between devices"; for communication the collective's name; otherwise
+            what was compiled or looked up.
         device: such as ``"CPU:0"``; "" if no device takes part.
-        nbytes: bytes of the operands and results of a kernel, of a copy, or those that a collective
-            has sent to other ranks; else 0.
-        op: the op of a kernel, or None.
+        nbytes: bytes of a kernel's operands and results, bytes copied by a copy, or bytes that a
+            collective has sent to other ranks; else 0.
+        op: the op of a kernel; None for other work.
         types: types of the operands, then of the results; None for an absent operand.
-        n_results: number of the results.
+        n_results: number of results.
         attributes: the op's attributes; those of a region are its graph, ``body``.
         spans: source locations of a compiled kernel, several for a fused region; each has `file`
             and `line`.
-        detail: further facts by name, for people.
+        detail: further facts by name, to be shown to users.
     """
 
     kind: str
@@ -99,9 +100,9 @@ class Event:
 
     Attributes:
         work: what ran.
-        begin, end: on the host, in nanoseconds of `time.perf_counter_ns`. On a device with a queue
-            these are the times of the launch.
-        thread: `threading.get_ident` of the thread.
+        begin, end: times on the host, in nanoseconds of `time.perf_counter_ns`. On a device with a
+            queue these are the times of the launch.
+        thread: `threading.get_ident` of the thread that did the work.
         file, line: the user's source line, outside duograph; ("", 0) if there is none.
         device_times: function that waits for the device and returns when the work began and ended
             there, in the nanoseconds of `begin`; None if the device has no clock of its own.
@@ -120,11 +121,11 @@ class DeviceTimer:
     """Interface of the clock of a device with a queue, which `Backend.timer` returns."""
 
     def mark(self) -> object:
-        """Put a mark behind the work so far of the thread's queue; return it without waiting."""
+        """Append a mark to the device queue of the calling thread; return it without waiting."""
         raise NotImplementedError(f"{type(self).__name__}: has no mark()")
 
     def elapsed(self, begin: Any, end: Any) -> int:
-        """Wait for two marks; return the nanoseconds from one to the other on the device."""
+        """Wait until the device reaches two marks; return the nanoseconds between them."""
         raise NotImplementedError(f"{type(self).__name__}: has no elapsed()")
 
 
@@ -135,24 +136,27 @@ Marks = tuple[DeviceTimer, object, object]
 class Observer:
     """Base class of observers. A subclass overrides `started`, `finished` or both.
 
-    Each event is reported once, by the thread that did the work, in the order of the ends. A kernel
-    in a native program is reported when the program returns, with its own times. A method that
-    raises is named in a warning, and the observer is removed.
+    Each event is reported once, by the thread that did the work, in the order in which the work
+    ends. A kernel in a native program is reported when the program returns, with its own times. If
+    a method raises, the observer is removed and a warning names it.
     """
 
     def started(self, work: Work) -> None:
-        """Called before work starts; for a kernel in a native program directly before `finished`.
+        """Handle the start of work.
 
-        If the work raises, `finished` is called nevertheless.
+        For a kernel in a native program (one C call of many kernels), it is called directly before
+        `finished`, after the program has returned. If the work raises, `finished` is called
+        nevertheless.
         """
 
     def finished(self, event: Event) -> None:
-        """Called when work has ended on the host."""
+        """Handle the end of work on the host; a device with a queue may still be running it."""
 
     def take(self, work: Work, begin: int, end: int, marks: Marks | None) -> None:
-        """Receive one event as plain arguments; by default, make an `Event` and call `finished`.
+        """Receive one event as plain arguments; this default makes an `Event` and calls `finished`.
 
-        An observer that needs no `Event` overrides this to save time.
+        An observer that needs no `Event` overrides it to save time. `begin` and `end` are as in
+        `Event`; `marks` is the device's timer with its marks before and after the work, or None.
         """
         spans = work.spans
         if spans:
@@ -163,9 +167,10 @@ class Observer:
         self.finished(Event(work, begin, end, _thread(), file, line, times))
 
     def take_program(self, works: Sequence[Work], times: Array) -> None:
-        """Receive the kernels of a native program that ran, all at once.
+        """Receive the kernels that a native program (one C call of many kernels) has executed.
 
-        `times` has a row (index in `works`, begin, end) for each, in nanoseconds.
+        `times` is an int64 array with a row (index in `works`, begin, end) for each kernel; the
+        times are in nanoseconds.
         """
         starts = type(self).started is not Observer.started
         for index, begin, end in times.tolist():
@@ -188,11 +193,13 @@ class _State:
 
     Attributes:
         observers: the observers, in the order in which they were added.
-        version: another object whenever calls change their form.
-        take, take_program: pass an event, or those of a native program, to all observers; None
-            while there are none.
-        start: calls `started` of the observers that override it; None if none does.
-        building: whether calls that are prepared now get the form that reports.
+        version: an object that is replaced whenever prepared calls switch between the form that
+            reports and the form that does not.
+        take, take_program: functions that pass one event, or all events of a native program, to
+            every observer; None while there are no observers.
+        start: function that calls `started` of the observers that override it; None if no observer
+            does.
+        building: whether calls are now prepared in the form that reports.
     """
 
     __slots__ = ("observers", "version", "take", "take_program", "start", "building")
@@ -219,10 +226,10 @@ def active() -> bool:
 
 
 def add(observer: Observer) -> None:
-    """Report every event from now on to an observer; do nothing if it is one already.
+    """Report every event from now on to an observer; do nothing if it was added before.
 
     Raises:
-        ArgumentError: no Observer.
+        ArgumentError: `observer` is not an Observer.
     """
     if not isinstance(observer, Observer):
         raise ArgumentError(f"observers.add: got {type(observer).__name__}; wanted an Observer")
@@ -232,14 +239,14 @@ def add(observer: Observer) -> None:
 
 
 def remove(observer: Observer) -> None:
-    """Stop reporting events to an observer; do nothing if it is none."""
+    """Stop reporting events to an observer; do nothing if it was not added."""
     with _lock:
         if observer in state.observers:
             _set(tuple([o for o in state.observers if o is not observer]))
 
 
 def _set(observers: tuple[Observer, ...]) -> None:
-    """Replace the observers; the caller holds the lock."""
+    """Replace all observers; the caller must hold the lock."""
     state.observers = observers
     starters = tuple([o for o in observers if type(o).started is not Observer.started])
     if not observers:
@@ -260,9 +267,10 @@ def _set(observers: tuple[Observer, ...]) -> None:
 
 
 def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return the `take` and `take_program` of an observer; those of a plugin may not fail.
+    """Return an observer's methods `take` and `take_program`, wrapped so that they cannot raise.
 
-    The package's own ones are trusted, and called without a wrapper.
+    Only the methods of a plugin's observer are wrapped; those of duograph's own observers are
+    returned unchanged.
     """
     if type(observer).__module__.partition(".")[0] == __name__.partition(".")[0]:
         return observer.take, observer.take_program
@@ -270,7 +278,7 @@ def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None
 
 
 def _caught(observer: Observer, method: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that calls a method, and removes the observer if the method raises."""
+    """Return a function that calls an observer's method and removes the observer if it raises."""
 
     def call(*arguments: object) -> None:
         if _inside.now:  # the observer's own ops are not reported
@@ -315,8 +323,8 @@ def _all(calls: Sequence[Callable[..., None]]) -> Callable[..., None]:
 def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> HandleFunction:
     """Return a function that runs a kernel call and reports it to the observers.
 
-    `timer` is the clock of a device with a queue, else None. Without observers the function only
-    runs the call.
+    `timer` is the clock of a device with a queue, else None. While there are no observers the
+    function only runs the call.
     """
     if timer is not None:
         return _marked(run, work, timer)
@@ -340,9 +348,9 @@ def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> Handl
 
 
 def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFunction:
-    """Return a function like that of `watched`, which also takes times on the device.
+    """Return a function that runs a kernel call and reports it with its times on the device.
 
-    It puts marks into the device's queue before and after the call.
+    It appends marks to the device's queue before and after the call.
     """
 
     def call(*handles: Handle) -> Handle | tuple[Handle, ...]:
@@ -366,7 +374,7 @@ def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFuncti
 
 
 class Report:
-    """The value of `reporting`, in which the block says whether anything `happened`."""
+    """The value of `reporting`; a `with` block that sets `happened` to False is not reported."""
 
     happened = True
 
@@ -379,14 +387,15 @@ def reporting(
     nbytes: int = 0,
     detail: Mapping[str, object] | None = None,
 ) -> Iterator[Report]:
-    """Return a context manager that reports its `with` block as one event; free without observers.
+    """Return a context manager that reports its `with` block to observers as one event.
 
-    Backends call it for work that the core does not see, such as a compilation in the background.
-    Its value is a `Report`: with `happened` set to False nothing is reported.
+    Without observers it costs next to nothing. Backends call it for work that the core does not
+    see, such as a compilation in the background. Its value is a `Report`; if the block sets its
+    attribute `happened` to False, nothing is reported.
 
     Args:
         kind: one of `KINDS`.
-        name, device, nbytes, detail: see `Work`.
+        name, device, nbytes, detail: attributes of the reported `Work`.
     """
     report = Report()
     if state.take is None:
@@ -410,7 +419,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _OwnFiles(dict[str, bool]):
-    """Whether code of a file belongs to the framework, by file name; computed at first use."""
+    """Table from file name to whether the file belongs to duograph; computed at first use."""
 
     def __missing__(self, file: str) -> bool:
         own = file.startswith((_ROOT, "<duograph", "<frozen", contextlib.__file__))
@@ -422,7 +431,7 @@ own_files = _OwnFiles()
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost of a frame and its callers that is not code of duograph; None if all."""
+    """Return the innermost of a frame and its callers that runs code outside duograph, or None."""
     while frame is not None and own_files[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame

@@ -1,9 +1,9 @@
 """Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
 
 `registry` and the modules of `execution` pass each value through here before they use it. A check
-raises BackendError, or returns a text, that says what was got and what was wanted. The checks of
-arguments and results at each kernel call are in `execution.kernel_checks` and run in debug mode
-only.
+that fails raises BackendError, or returns a text, which says what was got and what was wanted. The
+checks of arguments and results at each kernel call are in `execution.kernel_checks` and run in
+debug mode only.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def checked_observers(found: object) -> Sequence[observers.Observer]:
     """Return the observers that a plugin's `duograph_observers` hook returned.
 
     Raises:
-        BackendError: it returned something else.
+        BackendError: the hook returned anything but observers.
     """
     given = found if isinstance(found, (list, tuple)) else (found,)
     for observer in given:
@@ -136,7 +136,7 @@ def checked_specs(found: object) -> tuple[BackendSpec, ...]:
 
 
 def _spec_problem(spec: BackendSpec) -> str | None:
-    """Return what is wrong with the fields of a spec, or None."""
+    """Return what is wrong with the fields of a spec, or None if they are valid."""
     if not _is_device_name(spec.name):
         return f"got name={shown_value(spec.name)}; wanted {_NAME}"
     version = spec.seam_version
@@ -169,10 +169,10 @@ def _is_device_name(value: object) -> bool:
 
 
 def backend_problem(made: object, spec: BackendSpec) -> tuple[str | None, bool]:
-    """Return (why a spec's factory result cannot be used or None, whether it is malformed).
+    """Return (why a backend cannot be used or None, whether it is malformed).
 
-    `made` is that result. A reason that the backend itself states, such as a missing driver, is not
-    malformed.
+    `made` is what the factory of `spec` returned. A reason that the backend itself states, such as
+    a missing driver, does not make it malformed.
     """
     if not isinstance(made, Backend):
         return f"its factory returned {shown_value(made)}; wanted a Backend", True
@@ -255,7 +255,7 @@ def checked_reason(found: object) -> str | None:
     """Return what a backend's `compiles` or `links` returned, if it is None or a string.
 
     Raises:
-        BackendError: it is something else.
+        BackendError: the method returned something else.
     """
     if found is None or isinstance(found, str):
         return found
@@ -266,7 +266,7 @@ def checked_costs(found: object) -> Costs:
     """Return what a backend's `costs` returned, if it is a `Costs`.
 
     Raises:
-        BackendError: it is something else.
+        BackendError: the method returned something else.
     """
     if isinstance(found, Costs):
         return found
@@ -282,7 +282,7 @@ def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]
         count_results: function that returns the number of its results; called only if needed.
 
     Raises:
-        BackendError: `found` is no function, or a field of the PreparedCall is malformed.
+        BackendError: `found` is not a function, or a field of the PreparedCall is malformed.
     """
     if not isinstance(found, PreparedCall):
         if not callable(found):
@@ -326,12 +326,15 @@ def _check_layouts(call: PreparedCall, n_operands: int) -> None:
 
 
 def as_viewing(found: object, viewed: Collection[int]) -> PreparedCall | None:
-    """Return what `PreparedCall.with_views` returned, if it is None or a call.
+    """Return what `PreparedCall.with_views` returned, if it is None or a PreparedCall.
 
-    `viewed` are the operands that the call reads from buffers of another size or order.
+    `viewed` are the numbers of the operands that the call reads with strides from a larger or
+    permuted buffer.
 
     Raises:
-        BackendError: it is something else, or may overwrite or pack one of these operands.
+        BackendError: the function returned something else, or a call whose `overwrites` or
+            `packings` name one of these operands. Such an operand can be neither overwritten nor
+            rearranged in advance.
     """
     if found is None or isinstance(found, PreparedCall):
         wrong = () if found is None else {i for i, _ in found.overwrites} | set(found.packings)
@@ -376,7 +379,7 @@ def as_packing(found: object) -> Packing | None:
     """Return what a function of `PreparedCall.packings` returned, if it is None or a `Packing`.
 
     Raises:
-        BackendError: it is something else, or a field of the Packing is malformed.
+        BackendError: the function returned something else, or a field of the Packing is malformed.
     """
     if found is None:
         return None
@@ -395,7 +398,7 @@ def as_fused(found: object) -> PreparedCall | None:
     """Return what `PreparedCall.fuse_consumer` returned, if it is None or a PreparedCall.
 
     Raises:
-        BackendError: it is something else.
+        BackendError: the function returned something else.
     """
     if found is None or isinstance(found, PreparedCall):
         return found
@@ -408,7 +411,7 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
     """Return the program that a backend linked; wrap a plain function as a `LinkedProgram`.
 
     Raises:
-        BackendError: it is no function, or a field of the LinkedProgram is malformed.
+        BackendError: `found` is not a function, or a field of the LinkedProgram is malformed.
     """
     if not isinstance(found, LinkedProgram):
         if not callable(found):
@@ -452,10 +455,12 @@ def to_device(backend: Backend, array: Array, device_id: int) -> Handle:
 
 
 def on_device(backend: Backend, array: Array, device_id: int) -> Handle:
-    """Return the buffer handle of a host array that nobody else holds, with a copy if it must be.
+    """Return a buffer handle for a host array that only the caller refers to.
+
+    The buffer shares the array's memory if the backend can do that; otherwise the array is copied.
 
     Raises:
-        BackendError: as `to_device`.
+        BackendError: the backend returned None in place of a handle.
     """
     handle = backend.from_host(array, device_id)
     return to_device(backend, np.ascontiguousarray(array), device_id) if handle is None else handle
@@ -471,8 +476,8 @@ def from_device(
     """Copy the values behind a buffer handle to a host array of the given shape and dtype.
 
     Raises:
-        BackendError: the backend returned something else. Code that trusts the type of a tensor
-            would read past the end of such an array.
+        BackendError: the backend returned another shape or dtype. Code that trusts the type of a
+            tensor would read past the end of such an array.
     """
     if observers.state.take is None:
         found = backend.copy_out(handle, shape, dtype, device_id)
@@ -485,7 +490,7 @@ def from_device(
 def copying(
     backend: Backend, name: str, device_id: int, nbytes: int
 ) -> AbstractContextManager[observers.Report]:
-    """Return a context manager: observers are told that its `with` block copies `nbytes` bytes."""
+    """Return a context manager that reports its block to observers as a copy of `nbytes` bytes."""
     return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
 
 
@@ -499,7 +504,7 @@ def checked_array(
     """Return the array that a method of a backend returned, if it has the given shape and dtype.
 
     Raises:
-        BackendError: it is something else.
+        BackendError: the method returned something else.
     """
     if (
         isinstance(found, np.ndarray)
@@ -518,9 +523,10 @@ def checked_array(
 
 @contextmanager
 def naming(backend: Backend, method: str) -> Iterator[None]:
-    """Return a context manager that names the backend and the method in an unexpected error.
+    """Return a context manager that turns an unexpected error of a backend into BackendError.
 
-    Errors of duograph, of memory and indices, and the refusals of DLPack pass unchanged.
+    The BackendError names the backend and the method. Exceptions of duograph, MemoryError,
+    IndexError and BufferError (by which DLPack refuses memory) pass unchanged.
 
     Raises:
         BackendError: any other exception was raised inside.
@@ -536,10 +542,11 @@ def naming(backend: Backend, method: str) -> Iterator[None]:
 def checked_copy(
     backend: Backend, method: str, found: Handle, source: Handle, nbytes: int, device_id: int
 ) -> Handle:
-    """Return the handle of a copy that a method of a backend made.
+    """Return `found`, the handle of a copy that a backend's method made, after checking it.
 
     Raises:
-        BackendError: it is the copied handle itself, or has less memory.
+        BackendError: it is `source`, the handle that was to be copied, or has fewer than `nbytes`
+            bytes.
     """
     if found is source and nbytes:
         raise BackendError(
@@ -555,10 +562,10 @@ def checked_copy(
 
 
 def checked_dlpack_device(backend: Backend, device_id: int) -> tuple[int, int] | None:
-    """Return the DLPack device of a backend's device, or None.
+    """Return DLPack's (type, number) of a backend's device, or None if its memory has none.
 
     Raises:
-        BackendError: `dlpack_device` failed, or returned no pair of ints.
+        BackendError: `dlpack_device` failed, or returned anything but None or a pair of ints.
     """
     with naming(backend, "dlpack_device"):
         found = backend.dlpack_device(device_id)
@@ -576,7 +583,8 @@ def checked_import(backend: Backend, found: object) -> tuple[Handle, tuple[int, 
     """Return the handle, the shape and the dtype that `from_dlpack` of a backend returned.
 
     Raises:
-        BackendError: it returned something else, or a dtype that the backend does not declare.
+        BackendError: the method returned something else, or a dtype that the backend does not
+            declare.
     """
     if isinstance(found, tuple) and len(found) == 3:
         handle, shape, dtype = found

@@ -42,24 +42,26 @@ class PreparedCall:
 
     Attributes:
         run: function from the operands' buffer handles to those of the results, which it allocates.
-        overwrites: (operand, result) pairs of equal size that may share memory.
+        overwrites: pairs (operand number, result number) of equal size; the call may write the
+            result into the operand's memory.
         infallible: `run` never raises. The memory planner lets a step overwrite a donated buffer
             only if that step and all later ones are infallible.
-        packings: operand -> a function that returns how the call takes this operand packed, or
-            None. Both calls compute the same bits.
+        packings: operand number -> a function that returns a `Packing`, or None. The `Packing`
+            describes the same call with this operand packed (rearranged in memory in advance). The
+            results are equal bit for bit.
         fuse_consumer: function that fuses this call with the only reader of its result into one
-            call with the same bits, or returns None. The fused call's operands are those of this
-            call, then those of the reader without the result. It may be fused with its own reader
-            again.
-        layouts: operand -> the layouts of `backend.views.LAYOUTS` that the call can take beside
-            dense C order. Compiled functions above O0 then pass the buffer that holds the operand
-            transposed, sliced or broadcast, and make no copy.
+            call whose results are equal bit for bit, or returns None. The fused call's operands are
+            those of this call, then those of the reader without the result. It may be fused with
+            its own reader again.
+        layouts: operand number -> the layouts of `backend.views.LAYOUTS` that the call can take
+            beside dense C order. Compiled functions above O0 then pass the buffer that holds the
+            operand transposed, sliced or broadcast, and make no copy.
         with_views: function from the views of one or more operands in `layouts` to the call that
-            reads these from the buffers that hold them, or None if it cannot. Its `overwrites` and
-            `packings` may name the other operands alone.
-        owner: who provides the call, for messages; "" is the backend. The core sets it.
-        precedes: a plugin added the call, with precedence over the backend's own kernel, so that
-            compiled functions must neither fuse nor replace its op. The core sets it.
+            reads these from the buffers that hold them, or None if it cannot. The `overwrites` and
+            `packings` of that call must name only the other operands.
+        owner: who provides the call, for messages; "" means the backend. The core sets it.
+        precedes: whether a plugin added the call with precedence over the backend's own kernel.
+            Compiled functions must then neither fuse nor replace its op. The core sets it.
     """
 
     run: HandleFunction
@@ -89,7 +91,8 @@ class Packing:
         nbytes: size of the packed buffer.
         call: the kernel call that takes the packed buffer instead of the operand; it may have
             `packings` too.
-        layout: equal for packings that produce the same bytes from the same operand.
+        layout: key of the packed format; two packings with equal keys produce the same bytes from
+            the same operand.
     """
 
     pack: PreparedCall
@@ -99,21 +102,21 @@ class Packing:
 
 
 class LinkedProgram(NamedTuple):
-    """A whole program as one native call, made by a backend (`Backend.link`).
+    """A compiled program that one native call runs, made by a backend (`Backend.link`).
 
     Attributes:
         run: `run(handles, donated=())` computes the results from the parameters' buffer handles.
             `donated` says for each of `donations`, in order, whether the caller owns the
             parameter's buffer alone and gives it up; `run` may then use it for the result.
-        donations: position of an output -> position of the parameter whose buffer it may take;
-            None: those of the program.
-        bind: function that fixes the handles of the last parameters, which stay the same for many
-            calls, and returns a function of a tuple of the others; None if not supported.
-        timed: as `run`, with a function as third argument that gets the times of all kernels that
-            ran, in order: an int64 array of rows (number of the kernel in `steps_in` of the
-            program's instructions, begin, end), in nanoseconds of the clock
-            `time.perf_counter_ns`. It may be called several times. None: while there are observers,
-            the core runs the steps one by one.
+        donations: position of an output -> position of the parameter whose buffer it may take; None
+            means the donations of the `Program`.
+        bind: function that takes the handles of the last parameters, which stay the same for many
+            calls, and returns a function of a tuple of the other handles; None if not supported.
+        timed: a function like `run` with a third argument, a function that receives the times of
+            all kernels that ran, in order: an int64 array of rows (number of the kernel in
+            `steps_in` of the program's instructions, begin, end), in nanoseconds of the clock
+            `time.perf_counter_ns`. It may be called several times. If it is None, the core runs the
+            steps one by one while there are observers.
     """
 
     run: HandleFunction

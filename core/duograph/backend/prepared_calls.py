@@ -1,8 +1,8 @@
-"""Asks a backend, and kernels that plugins add to it, for an op's call; caches it on the op object.
+"""Obtains the kernel call of an op from a backend or from an added kernel, and caches it on the op.
 
 Eager execution, the lowering of compiled functions and graph passes call `prepared_call`, often for
-the same op with the same types and attributes. Programs and threads share a cached call. Nothing
-here runs a kernel.
+the same op with the same types and attributes; programs and threads use the same cached call.
+Kernels that plugins add are tried in order of their priority. Nothing here runs a kernel.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def prepared_call(
 ) -> PreparedCall | None:
     """Return the call that a backend prepares for an op, from the op's cache if possible.
 
-    None if the backend has no kernel for these types and attributes.
+    Returns None if neither a plugin nor the backend has a kernel for these types and attributes.
 
     Raises:
-        BackendError: `prepare` of the backend failed, or returned something else.
+        BackendError: a `prepare` function failed, or returned neither a call nor None.
     """
     key: list[Hashable] = [id(backend), device_id, types, *attributes]
     if not _add(key, attributes.values()):
@@ -97,7 +97,7 @@ def added_call(
     """Return the call of a plugin's kernel if it has precedence over the backend's own, else None.
 
     Raises:
-        BackendError: `prepare` of the kernel failed, or returned something else.
+        BackendError: a `prepare` function failed, or returned neither a call nor None.
     """
     if not added_kernels.before(backend, op):
         return None
@@ -112,7 +112,10 @@ def _prepare(
     attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
-    """Ask the added kernels and the backend for a call, by priority; None if none has one."""
+    """Return the first call that the added kernels or the backend prepare, or None, and report it.
+
+    The kernels are tried in order of their priority; observers receive the work as one event.
+    """
     given = op, types, attributes, device_id
     with reporting("compile", f"prepare {op.name}", f"{backend.name}:{device_id}"):
         return _first_call(backend, given)
@@ -146,7 +149,7 @@ def _asked(
     attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
-    """Return the call that a `prepare` function makes, or None if it makes none.
+    """Call a `prepare` function; return the call that it makes, or None if it makes none.
 
     `owner` names the function's provider in errors.
 

@@ -1,8 +1,9 @@
 """Folders that only this user can change, opened and checked by descriptor.
 
-The disk cache reads and writes through it, because its files are code that will run. Names are
-resolved from the descriptor of a folder that was checked, never from a path that somebody could
-exchange meanwhile. Links are not followed, and only regular files are read.
+The disk cache opens all its files with the class `Folder`, because these files are code that will
+run. File names are resolved relative to the descriptor of a folder that was checked, never by a
+path, whose parts somebody could replace in the meantime. Links are not followed, and only regular
+files are read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def problem_of(facts: os.stat_result) -> str | None:
-    """Return why others than this user might change a file or folder, or None.
+    """Return why users other than this one might change a file or folder, or None if they cannot.
 
     `facts` are its owner and mode, as `os.stat` returns them.
     """
@@ -37,11 +38,11 @@ class Folder:
 
     Attributes:
         path: the path by which it was opened.
-        descriptor: its file descriptor, which names of files are resolved from.
+        descriptor: its file descriptor, relative to which file names are resolved.
     """
 
     def __init__(self, path: str, parent: Folder | None = None) -> None:
-        """Open a folder, or one named `path` in `parent`.
+        """Open the folder at `path`, or the folder named `path` in `parent`.
 
         Raises:
             OSError: there is no such folder, or others can change it.
@@ -79,7 +80,8 @@ class Folder:
         """Open a file in this folder; return its descriptor.
 
         Raises:
-            OSError: there is none, it is a link or no regular file, or others can write to it.
+            OSError: there is no such file, it is a link or not a regular file, or other users can
+                write to it.
         """
         file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.descriptor)
         facts = os.fstat(file)
@@ -93,6 +95,6 @@ class Folder:
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Remove a file; do nothing if it is gone or cannot be removed."""
+        """Remove a file; do nothing if it does not exist or cannot be removed."""
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self.descriptor)

@@ -2,7 +2,7 @@
 
 Run-time values are numbered; such a number is called a *slot*. Parameters and constants fill some
 slots. Every other slot is written by exactly one instruction, except those that loops and branches
-rebind. The module has data classes alone: it must not run, plan or print anything.
+rebind. The module has data classes alone: it must not run, plan or generate anything.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ class Step:
         call: the prepared kernel call.
         operands: slots that it reads; -1 for an absent operand.
         results: slots that it writes.
-        single: whether the call returns one buffer handle rather than a tuple.
+        single: whether the call returns one buffer handle rather than a tuple of handles.
         name: name of the op.
         pure: whether the results depend on the operands alone and have memory of their own.
         op: the op, so that a backend can compute the step in its own way; None for a step that only
-            its call knows, such as a copy. A fused region is the op `region`.
+            `call` can run, such as a copy. A fused region is the op `region`.
         types: types of the operands, then of the results; None for an absent operand. A type may
             differ in shape, and only in shape, from that of the step that wrote the slot: a reshape
-            is no instruction.
+            is not an instruction.
         attributes: the op's attributes; those of a region are its graph, ``body``.
-        spans: locations in the user's source, for people; several for a fused region.
-        views: operand -> how it lies in the buffer of its slot, whose type is that of the view's
-            size; only operands for which the call has `layouts`. All others are dense.
+        spans: locations in the user's source, for messages; several for a fused region.
+        views: operand number -> how the operand lies in the buffer of its slot, which has as many
+            elements as `View.size` says; only operands that are in the call's `layouts` can occur.
+            All other operands are dense.
     """
 
     call: PreparedCall
@@ -80,8 +81,8 @@ class HostStep:
     """Program instruction that computes with Python numbers or with stacks of saved values.
 
     Attributes:
-        name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
-            "stack_holds".
+        name: name of the op: "scalar", "to_host", "to_tensor", "stack_new", "stack_push",
+            "stack_pop" or "stack_holds".
         operands: slots that it reads.
         results: slots that it writes.
         types: types of the operands, then of the results.
@@ -126,11 +127,11 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Program instruction that repeats its body while the predicate slot's byte is not 0.
+    """Program instruction that repeats its body while the byte in the predicate's slot is not 0.
 
     Attributes:
         predicate: slot of the condition; the body aliases it to the next iteration's condition.
-        carries: (carry, next, spare) slots of each loop variable: the body reads `carry` and writes
+        carries: slots (carry, next, spare) of each loop variable: the body reads `carry` and writes
             `next`. After an iteration `carry` names the memory of `next`, and `next` that of
             `spare` (after the first iteration) or the former memory of `carry` (later). Before the
             loop, `carry` is an alias of the initial value.
@@ -171,18 +172,22 @@ class Program:
         hosts: the type of every slot that holds a Python number or a stack. Parameters and results
             of such a type are Python numbers.
         sizes: bytes of every slot.
-        places: per slot its offset in the arena; -1 for parameters, constants, results and aliases.
-        shares: slot -> the result in whose memory the slot lives until the result overwrites it.
-        arena: bytes of memory that a call needs for everything but its results.
+        places: byte offset in the arena of every slot; -1 for parameters, constants, results and
+            aliases.
+        shares: slot -> slot of the result in whose memory its value is kept until the result
+            overwrites it.
+        arena: bytes of the arena, the one block of memory that a call needs for all intermediate
+            values; results are allocated separately.
         outputs: slots of the results.
-        single: whether the call returns one handle rather than a tuple.
-        donations: position of an output -> position of the parameter whose buffer it may take if
-            the caller donates it.
-        level: the jit level asked for, "O1" or "O2"; at O1 there is no control flow.
-        types: the type of every slot as it was written.
-        updates: position of an output -> position of the parameter of which it is the new value; a
-            superset of `donations`. A backend that can use more of these buffers says so with
-            `LinkedProgram.donations`.
+        single: whether the call returns one handle rather than a tuple of handles.
+        donations: position of an output -> position of the parameter whose buffer the output may
+            use if the caller donates it (gives it up).
+        level: the jit level (amount of optimisation) that the user chose, "O1" or "O2"; at O1 there
+            is no control flow.
+        types: the type of the value in every slot, as the instruction that writes it declares.
+        updates: position of an output -> position of the parameter whose new value it is; a
+            superset of `donations`. A backend that can use further ones of these buffers declares
+            them with `LinkedProgram.donations`.
     """
 
     instructions: tuple[Instruction, ...]
@@ -216,7 +221,7 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
 def slots_read(instructions: Sequence[Instruction]) -> list[int]:
     """Return the slots (numbers of run-time values) that instructions read, with repetitions.
 
-    Loops and branches count too.
+    Instructions inside loops and branches are included.
     """
     found: list[int] = []
     for each in instructions:

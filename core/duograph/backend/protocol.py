@@ -5,8 +5,8 @@ eager and compiled execution need; tier 2 adds compilation, linking and tuning. 
 import a backend.
 
 A *handle* is an object of the backend's choice that owns a device buffer. The core stores it,
-passes it back and never looks inside. The backend frees the memory with the handle's last
-reference.
+passes it back and never looks inside. The backend frees the memory when the last reference to the
+handle is gone.
 """
 
 from __future__ import annotations
@@ -46,8 +46,11 @@ Call: TypeAlias = PreparedCall | HandleFunction
 class DeviceInfo:
     """Description of one device, for `duograph devices`.
 
-    `index` is its number in the backend, `name` the name that users know, such as that of the GPU;
-    `memory_bytes` is 0 if unknown.
+    Attributes:
+        index: number of the device in the backend, from 0.
+        name: name that users know, such as that of the GPU.
+        description: further facts, to be shown to users.
+        memory_bytes: size of the device memory; 0 if unknown.
     """
 
     index: int
@@ -62,13 +65,13 @@ class BackendSpec:
 
     Attributes:
         name: the device_target, such as ``"CPU"``.
-        factory: makes the backend; called once, at first use. Imports and set-up belong here, not
-            in the plugin module.
-        priority: without a device_target, the core uses the available backend of highest priority.
-            None: the backend is used only by name.
+        factory: function that makes the backend; called once, at first use. Imports and set-up
+            belong here, not in the plugin module.
+        priority: if the user sets no device_target, the core uses the available backend of highest
+            priority. None means that the backend is used only by name.
         seam_version: the version of the backend interface (`SEAM_VERSION`) that the plugin was
             written for.
-        aliases: other spellings of the device_target.
+        aliases: other names that users may set as device_target.
     """
 
     name: str
@@ -87,13 +90,13 @@ class Backend:
     Attributes:
         name: the device_target.
         dtypes: dtypes that tensors may have on this backend.
-        host_fallback: how an op without kernel and decomposition runs. ``"off"``: it raises;
-            ``"warn"``: its reference runs on the host, with one warning per op; ``"on"``: the same
-            without warnings. Fallbacks are counted.
-        epilogues: tier 2: ops that may start a region of `compile`, followed by element-wise ops on
-            their result.
-        decomposed: ops that have kernels for eager calls, but are decomposed in compiled functions
-            so that their parts are fused.
+        host_fallback: how an op runs that has neither a kernel nor a decomposition here. ``"off"``:
+            it raises; ``"warn"``: its reference runs on the host, with one warning per op;
+            ``"on"``: its reference runs on the host without warnings. Runs on the host are counted.
+        epilogues: ops, such as matmul, that may start a region given to `compile`, followed by
+            element-wise ops on their result (tier 2).
+        decomposed: ops that have kernels for eager calls, but are replaced in compiled functions by
+            simpler ops, which can be fused.
         decompositions: op name -> function with the signature of the op that calls other ops. It
             takes the place of the op's own decomposition where the backend has no kernel; it may
             return NotImplemented for operands that it does not take.
@@ -110,7 +113,7 @@ class Backend:
     passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:
-        """Return None if this backend can run here, else the reason. Must be cheap."""
+        """Return None if this backend can run here, else the reason why not; must be cheap."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
@@ -137,16 +140,16 @@ class Backend:
     def exclusive(self, handle: Handle, device_id: int) -> bool:
         """Return whether only holders of a buffer handle can change the memory behind it.
 
-        Arrays that `copy_out` returned count as holders. Compiled functions cache values computed
-        from exclusive handles. Return False if it is not known.
+        Arrays that `copy_out` returned count as holders of the handle. Compiled functions cache
+        values computed from exclusive handles. Return False if it is not known.
         """
         return False
 
     def nbytes(self, handle: Handle, device_id: int) -> int | None:
         """Return the bytes of device memory behind a handle, or None if it is not known.
 
-        Debug mode compares them with the type of each result. Without them it reads every result
-        back with `copy_out`, which must then raise if the memory is too small.
+        Debug mode compares this size with the type of each result. If it is unknown, debug mode
+        reads every result back with `copy_out`, which must then raise if the memory is too small.
         """
         return None
 
@@ -162,17 +165,17 @@ class Backend:
     ) -> Call | None:
         """Return a prepared kernel call for an op and operand types, or None if there is no kernel.
 
-        The call maps operands' buffer handles to results, which it allocates. It returns one
-        handle, or a tuple if the op has several results. `op.infer_types(types, attributes)`
-        returns the result types. An absent optional operand has None in place of a type and of a
-        handle. The answer is cached: programs and threads share it.
+        The call takes the operands' buffer handles, allocates its results and returns one handle,
+        or a tuple if the op has several results. `op.infer_types(types, attributes)` returns the
+        result types. An absent optional operand has None in place of a type and of a handle. The
+        core caches the returned call; programs and threads may use it at the same time.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
 
     # ---- tier 2: optional -----------------------------------------------------------------------
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if `compile` works here, else the reason. Must be cheap."""
+        """Return None if `compile` works here, else the reason why not; must be cheap."""
         return "the backend has no compiler of its own"
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
@@ -181,28 +184,28 @@ class Backend:
         A region is a graph of element-wise ops, reductions over trailing axes and reshapes. It may
         gather from operands through indices, and end in reductions over other axes or in a scatter.
         If `epilogues` is not empty, a region may also start with one of these ops
-        (`ir.epilogue.epilogue_of` splits it off). The modules of `backend.codegen` plan and print
-        regions.
+        (`ir.epilogue.epilogue_of` splits it off). The modules of `backend.codegen` plan regions and
+        generate their source.
 
         Returns:
             For each region a call from operand handles to result handles, or the reason why there
-            is none. Without a call the nodes of the region run one by one.
+            is none. If there is no call, the ops of the region run one by one.
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
     def region_source(self, region: Graph, device_id: int) -> str | None:
-        """Tier 2: return the source of the kernel that `compile` makes of a region, for people.
+        """Return the source of the kernel that `compile` makes of a region, for users (tier 2).
 
-        None: the backend generates no source for it.
+        Returns None if the backend generates no source for it.
         """
         return None
 
     def examine(self, device_id: int) -> Sequence[Finding]:
-        """Return what makes programs slow on a device, and the commands that mend it."""
+        """Return findings on what makes programs slow on a device, with commands to repair it."""
         return ()
 
     def costs(self, device_id: int) -> Costs:
-        """Return this device's costs and limits, by which graph passes decide what pays."""
+        """Return this device's costs and limits, by which graph passes decide what saves time."""
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
@@ -212,21 +215,22 @@ class Backend:
     def tune(self, device_id: int) -> Iterator[str]:
         """Measure and store the backend's kernel tuning parameters, for `duograph tune`.
 
-        Yields a line of text for each measurement and each choice; nothing if there is no choice.
+        Yields a line of text for each measurement and each choice, or nothing if the backend has no
+        tuning parameters.
         """
         return iter(())
 
     def links(self, device_id: int) -> str | None:
-        """Return None if `link` works here, else the reason. Must be cheap."""
+        """Return None if `link` works here, else the reason why not; must be cheap."""
         return "the backend links no programs"
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
-        """Make one native call of a whole lowered graph, or return the reason why there is none.
+        """Compile a whole lowered graph to one native call, or return the reason why there is none.
 
         The call takes a sequence of the parameters' handles and returns result handles, which
         outlive it; all other values are in an arena that the core has planned (`Program`). A plain
-        function `run(handles, donated=())` may be returned in place of a `LinkedProgram`. Without
-        a call the steps of the program run one by one.
+        function `run(handles, donated=())` may be returned in place of a `LinkedProgram`. If the
+        backend returns a reason, the steps of the program run one by one.
         """
         return self.links(device_id) or ""
 
@@ -235,10 +239,10 @@ class Backend:
     ) -> LinkedProgram | HandleFunction | str | None:
         """Compile a whole typed graph before any op is decomposed or fused.
 
-        Called for compiled functions from O1 on whose parameters and results are tensors and whose
-        ops have no effects. Returns a call like that of `link`, or the reason why there is none, or
-        None if the backend has no such compiler. Without a call, duograph compiles the graph by the
-        other methods.
+        The core calls it for compiled functions at jit levels O1 and above whose parameters and
+        results are tensors and whose ops have no side effects. Returns a call like that of `link`,
+        or the reason why there is none, or None if the backend has no such compiler. Without a
+        call, duograph compiles the graph by the other methods.
         """
         return None
 
@@ -254,8 +258,8 @@ class Backend:
     ) -> Handle | None:
         """Copy a buffer to new memory of another device of this backend, or of the same device.
 
-        It may return before the copy is done, if later work on both devices waits for it. None: the
-        devices cannot; the values are then copied through the host.
+        It may return before the copy is done, if later work on both devices waits for it. Returns
+        None if the devices cannot copy directly; the values are then copied through the host.
         """
         return None
 
@@ -264,13 +268,13 @@ class Backend:
     ) -> Callable[[], Array] | None:
         """Start a copy to the host; return a function that waits for it and returns the array.
 
-        The core keeps `handle` until then, and calls the function once. None: there are no such
-        copies; the core uses `copy_out`.
+        The core keeps `handle` until the array is returned, and calls the function once. Returns
+        None if the backend has no such copies; the core then uses `copy_out`.
         """
         return None
 
     def dlpack_device(self, device_id: int) -> tuple[int, int] | None:
-        """Return the DLPack device type and number of a device's memory, or None: it has none."""
+        """Return DLPack's (device type, number) of a device, or None if it has none."""
         return None
 
     def to_dlpack(
@@ -298,29 +302,33 @@ class Backend:
     ) -> tuple[Handle, tuple[int, ...], np.dtype[np.generic]] | None:
         """Return (handle, shape, dtype) of the memory of an object with ``__dlpack__``.
 
-        The handle shares that memory and keeps it alive, or has a copy where the memory is not
-        dense, or with `copy`. `backend.dlpack.array_of` reads `source`. Returns None, or raises
+        The handle shares that memory and keeps it alive, or refers to a copy if the memory is not
+        dense or `copy` is true. `backend.dlpack.array_of` reads `source`. Returns None, or raises
         BufferError, if this device cannot use such memory.
         """
         return None
 
     def streams(self, device_id: int) -> Streams | None:
-        """Return the queues of a device, among which users choose, or None: it has only one."""
+        """Return the interface to a device's queues, or None if the device has only one."""
         return None
 
     def timer(self, device_id: int) -> DeviceTimer | None:
         """Return the clock of a device that runs work after the call that launched it, or None.
 
-        Asked for while there are observers. The core puts a mark before and after each kernel. Set
-        the device up for it here.
+        The core calls this only while there are observers, and puts a mark before and after each
+        kernel. An implementation must also prepare the device for marks.
         """
         return None
 
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` (bytes); counts."""
+        """Return device memory statistics by name.
+
+        The names are `in_use`, `cached`, `peak` and `limit`, each in bytes, and counters of the
+        backend's choice. A statistic that the backend does not know is missing.
+        """
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Release the free device memory that is cached, to the system."""
+        """Return free device memory that the backend has cached to the system."""

@@ -1,9 +1,9 @@
 """The registry of backends: finds plugins by entry point and selects the default device.
 
-It is lazy. The first question about devices loads the plugin modules; a backend is made when it is
-first used. An error of one plugin must not affect others: it is stored, printed by `duograph
-devices`, and raised when a user asks for that device. The registry also warns about a plugin that
-cannot be loaded. `plugin_checks` decides what is well-formed.
+The registry is lazy: the first query about devices loads the plugin modules, and a backend is made
+when it is first used. An error of one plugin must not affect others: the error is stored, printed
+by `duograph devices`, and raised when a user asks for that device. The registry also warns about a
+plugin that cannot be loaded. `plugin_checks` decides whether what a plugin returns is well-formed.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Entry:
     """One registered backend: its spec, the package it comes from, and the backend or its problem.
 
     Attributes:
-        name: the device_target; for a plugin that cannot be loaded, that of its entry point.
+        name: the device_target; for a plugin that cannot be loaded, the name of its entry point.
         spec: what the plugin's hook returned; None if the plugin cannot be loaded.
         source: the plugin's entry point, or a text for a backend that a program registered.
         backend: the backend, made at first use.
-        problem: the reason why it cannot run here.
-        broken: the problem is an error of the plugin, not a missing device or library that it
-            reports.
+        problem: the reason why the backend cannot run here; None if it can, or was not made yet.
+        broken: whether the problem is an error of the plugin, rather than a missing device or
+            library that the plugin reports.
         lock: held while the backend is made.
     """
 
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def priority(self) -> int | None:
-        """The rank among the backends that may be the default; None: it is used only by name."""
+        """The priority for being the default backend; None if it is used only by name."""
         found = None if self.spec is None else self.spec.priority
         return found if isinstance(found, int) else None
 
@@ -118,7 +118,7 @@ _default: Device | None = None
 def _load() -> pluggy.PluginManager:
     """Load every plugin module once and return the plugin manager.
 
-    An error of a plugin is stored in its entry and warned about.
+    An error of a plugin is stored in its entry and reported by a warning.
     """
     global _manager, _loading
     if _manager is not None:
@@ -139,7 +139,8 @@ def _load() -> pluggy.PluginManager:
 def _entry_points() -> list[importlib.metadata.EntryPoint]:
     """Return the entry points of all plugins sorted by name, those of duograph itself first.
 
-    A name belongs to the first plugin that has it, so no plugin can take a name of duograph's own.
+    If several plugins have the same name, the first one gets it, so that no plugin can take the
+    name of a plugin of duograph itself.
     """
     metadata = importlib.import_module("importlib.metadata")  # slow: not at import
     found: list[importlib.metadata.EntryPoint] = []
@@ -177,9 +178,9 @@ def _origin(point: importlib.metadata.EntryPoint) -> str:
 
 
 def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryPoint) -> None:
-    """Import the plugin of an entry point and register what its hooks return, all or nothing.
+    """Import an entry point's plugin and register what its hooks return, if all of it is valid.
 
-    An error is stored as an entry with a problem.
+    An error is not raised, but stored as an entry with a problem.
     """
     name = point.name
     while manager.has_plugin(name):
@@ -212,7 +213,7 @@ def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryP
 
 
 def _check_hooks(module: object) -> None:
-    """Raise BackendError if a plugin has no hook, or one that would never be called."""
+    """Raise BackendError if a plugin defines no hook, or a hook that would never be called."""
     known = [name for name in vars(hookspecs) if name.startswith("duograph_")]
     hooks = {name: getattr(module, name) for name in known if hasattr(module, name)}
     if not hooks:
@@ -226,7 +227,7 @@ def _check_hooks(module: object) -> None:
 
 
 def _free(name: str, entry: Entry) -> str:
-    """Return a key for a new entry that no other entry has.
+    """Return an unused key of the registry for a new entry.
 
     It is `name` or, if that is taken, the name with the entry's package in parentheses.
     """
@@ -252,7 +253,8 @@ def _known(name: str) -> Entry | None:
 def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entry:
     """Register a backend, made as `spec` says, under its name and aliases; return its entry.
 
-    If that is impossible, the entry has the reason as its problem and another key.
+    If the name or the interface version prevents that, the entry gets another key and the reason as
+    its problem.
     """
     entry = Entry(spec.name, spec, source)
     if entry.other_version:
@@ -287,7 +289,7 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entr
 
 
 def _report() -> None:
-    """Warn about each plugin or alias that was disabled since the last call."""
+    """Warn about each plugin or alias that was disabled since the last call of this function."""
     while _reports:
         warnings.warn(_reports.pop(0), RuntimeWarning, stacklevel=3)
 
@@ -296,7 +298,7 @@ def register(spec: BackendSpec, origin: str = "registered by the program") -> No
     """Register a backend without an installed plugin, for tests and notebooks.
 
     Raises:
-        DeviceError: the name is taken, or the version of the backend interface does not fit.
+        DeviceError: the name is taken, or the backend is for another version of the interface.
     """
     _load()
     try:
@@ -331,7 +333,7 @@ def _remove(entry: Entry) -> None:
 
 
 def _changed() -> None:
-    """Forget the default device and tell whoever depends on it that the backends have changed."""
+    """Forget the default device and call `context.on_device_change`: backends have changed."""
     global _default
     _default = None
     for call in context.on_device_change:
@@ -339,13 +341,13 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Return backend name -> entry for all registered backends, also those that cannot run here."""
+    """Return a dict from name to entry of all backends, including those that cannot run here."""
     _load()
     return _entries
 
 
 def plugin_hooks() -> Any:
-    """Return pluggy's hook object, whose methods call a hook of all plugins."""
+    """Return pluggy's hook object; its method of a hook's name calls that hook of all plugins."""
     return _load().hook
 
 
@@ -387,7 +389,7 @@ def _note_older_seam(spec: BackendSpec) -> None:
 
 
 def canonical(name: str) -> str:
-    """Return a backend's own spelling of its name (the device_target).
+    """Return the name (device_target) of the backend with a name or alias, in any letter case.
 
     Raises:
         DeviceError: no installed backend has this name.
@@ -426,7 +428,7 @@ def _installed() -> str:
 
 
 def check_target(name: str) -> str:
-    """Return a backend's own spelling of its name, after a check that it can run here.
+    """Return the name of the backend with a given name or alias, if it can run here.
 
     Raises:
         DeviceError: no installed backend has this name.
@@ -460,8 +462,9 @@ def backend(name: str) -> Backend:
 def current_device() -> Device:
     """Return the device on which ops on host data run.
 
-    That is what `thread_device` chose for this thread, else device_target, else DUOGRAPH_DEVICE,
-    else the available backend of highest priority.
+    The first of these that is set decides: `thread_device` in this thread, the device_target of the
+    context, the environment variable DUOGRAPH_DEVICE. Otherwise the available backend of highest
+    priority is used.
     """
     if thread_state.device is not None:
         return thread_state.device

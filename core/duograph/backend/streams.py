@@ -1,8 +1,9 @@
-"""The queues of one device, among which a program chooses: what `Backend.streams` returns.
+"""The interface of a device's queues of work, if a program can choose among several.
 
 A *stream* is a queue of launches and copies that run in order; work of two streams may overlap. An
-*event* is a mark in a stream. Both are objects of the backend's choice, which the core never looks
-into. `duograph.runtime` calls the methods; a backend without streams has one queue for all work.
+*event* is a mark in a stream. Streams and events are objects of the backend's choice, which the
+core never looks into. `duograph.runtime` calls the methods; a backend without streams has one queue
+for all work.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ __all__ = ["Streams"]
 
 
 class Streams:
-    """Base class of the streams and events of one device. All methods must be defined.
+    """Base class of the streams and events of one device; a subclass must define all methods.
 
-    The default stream is None. Memory is freed and used again on any stream, so a backend must not
-    reuse a buffer while work of another stream may still read it.
+    As an argument, None stands for the device's default stream. Memory is freed and used again on
+    any stream, so a backend must not reuse a buffer while work of another stream may still read it.
     """
 
     def new_stream(self) -> Any:
@@ -24,7 +25,7 @@ class Streams:
         raise NotImplementedError(f"{type(self).__name__}: has no new_stream()")
 
     def use_stream(self, stream: Any) -> None:
-        """Let this thread's launches and copies go to a stream from now on."""
+        """Queue later launches and copies of the calling thread on a stream."""
         raise NotImplementedError(f"{type(self).__name__}: has no use_stream()")
 
     def synchronize_stream(self, stream: Any) -> None:
@@ -36,11 +37,14 @@ class Streams:
         raise NotImplementedError(f"{type(self).__name__}: has no query_stream()")
 
     def record_event(self, stream: Any, timing: bool) -> Any:
-        """Return a new event behind the work so far of a stream; with `timing` it has a time."""
+        """Append a new event to a stream and return it.
+
+        If `timing` is true, `elapsed_time` can read the time of the event.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no record_event()")
 
     def wait_event(self, stream: Any, event: Any) -> None:
-        """Let later work of a stream start after an event; must not wait."""
+        """Make later work of a stream start after an event; the host must not wait."""
         raise NotImplementedError(f"{type(self).__name__}: has no wait_event()")
 
     def synchronize_event(self, event: Any) -> None:
@@ -52,5 +56,5 @@ class Streams:
         raise NotImplementedError(f"{type(self).__name__}: has no query_event()")
 
     def elapsed_time(self, begin: Any, end: Any) -> float:
-        """Return the milliseconds between two events with a time, which have finished."""
+        """Return the milliseconds between two finished events that were recorded with `timing`."""
         raise NotImplementedError(f"{type(self).__name__}: has no elapsed_time()")

@@ -1,8 +1,8 @@
-"""Operands that a kernel reads where they lie in a larger or permuted buffer, without a copy.
+"""Views of operands that a kernel reads from a larger or permuted buffer, without a copy.
 
-A kernel names the layouts that it takes beside dense C order in `PreparedCall.layouts`;
-`execution.strided_operands` then leaves out the copy of a transposed, sliced or broadcast operand.
-Nothing here looks at a buffer.
+In `PreparedCall.layouts` a kernel names the layouts that it accepts beside dense C order;
+`execution.strided_operands` then omits the copy of a transposed, sliced or broadcast operand. The
+module computes with shapes and strides and never reads a buffer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class View(NamedTuple):
 
     Attributes:
         shape: the shape of the operand.
-        strides: how far the next element of each axis is.
+        strides: distance, in elements, to the next element along each axis.
         offset: the number of the first element.
         size: the number of elements of the buffer.
 
@@ -45,7 +45,7 @@ class View(NamedTuple):
 
     @property
     def layouts(self) -> frozenset[str]:
-        """The layouts of `LAYOUTS` that this view has."""
+        """The names in `LAYOUTS` that describe this view, such as "strided"."""
         found = {STRIDED}
         rank = len(self.shape)
         if rank >= 3 and self.offset == 0 and self.size == math.prod(self.shape):
@@ -59,10 +59,11 @@ class View(NamedTuple):
         return frozenset(found)
 
     def within(self, inner: View) -> View | None:
-        """Return the view of `inner`'s buffer that this view of `inner`'s elements is, or None.
+        """Compose two views: return this view of the elements of `inner` as a view of its buffer.
 
-        None: the elements do not lie at equal distances in that buffer, so that no strides say
-        where they are. A transposed slice of a transposed buffer is one view, for example.
+        Returns None if the elements do not lie at equal distances in that buffer, so that no
+        strides describe them. For example, a transposed slice of a transposed buffer can be
+        described as one view.
         """
         if not math.prod(self.shape):
             return None
@@ -99,7 +100,7 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _axis_of(stride: int, shape: Sequence[int], dense: Sequence[int]) -> int | None:
-    """Return the axis of a dense array along which a stride goes, or None if there is none."""
+    """Return the axis of a dense array along which a step of `stride` elements leads, or None."""
     for axis, step in enumerate(dense):
         if shape[axis] > 1 and stride and stride % step == 0 and stride // step < shape[axis]:
             return axis

@@ -1,4 +1,4 @@
-"""MindSpore's `boost`: gradient accumulation. User code imports it.
+"""Gradient accumulation (`mindspore.boost`). User code imports it.
 
 The other names of MindSpore's package tune networks for Ascend devices and have no meaning here.
 """

@@ -1,7 +1,7 @@
 """Gradient accumulation: the optimiser runs once for several batches.
 
 User code calls the Cell inside a training step, or maps the two overloaded functions over its own
-accumulators. The functions write Parameters and must keep their dtype.
+accumulators. The functions write Parameters and must not change their dtype.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_o
 
 
 def _accumulate(steps: Any, accumulated: Parameter, gradient: Tensor) -> Parameter:
-    """Add a gradient, divided by the number of steps, to its accumulator."""
+    """Add a gradient, divided by the number of steps, to its accumulator; return the latter."""
     return ops.assign_add(accumulated, ops.cast(gradient / steps, accumulated.dtype))
 
 
 def _clear(accumulated: Parameter) -> Parameter:
-    """Set an accumulator to zero."""
+    """Set an accumulator to zero; return the accumulator."""
     return ops.assign(accumulated, ops.zeros_like(accumulated))
 
 

@@ -72,7 +72,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand of the `duograph` command line and return the exit status.
 
-    Mistakes of the user are printed in one line; other errors of duograph as well.
+    `arguments` default to those of the process. Mistakes of the user, and errors of duograph, are
+    printed in one line.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["run"]:  # what follows the program's name is its own
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    """Run the chosen subcommand; return its exit status, also if it raises."""
+    """Run the chosen subcommand; return its exit status. Expected errors are printed."""
     name = f"duograph {chosen.command}"
     try:
         status: int = chosen.run(chosen)

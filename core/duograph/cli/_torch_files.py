@@ -1,8 +1,8 @@
-"""Reads PyTorch state dicts without PyTorch; `convert` calls it.
+"""Reader of PyTorch state dicts, without PyTorch, and writer, by PyTorch; `convert` calls it.
 
 A file of `torch.save` is a zip archive: `data.pkl` is a pickle that names storages, and `data/0`,
-`data/1` ... are their bytes. Unpickling can run any code, so only the few functions are allowed
-that rebuild tensors.
+`data/1` ... are the bytes of these storages. Unpickling can run any code, so only the few functions
+that rebuild tensors are allowed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DTYPES = {
 
 
 class _Storage:
-    """The name of a storage class in the pickle."""
+    """A storage class in the pickle, such as `FloatStorage`; it stands for a dtype."""
 
     def __init__(self, name: str) -> None:
         self.dtype = np.dtype(DTYPES[name])
@@ -80,7 +80,10 @@ def _tensor(
     strides: tuple[int, ...],
     *rest: object,
 ) -> Array:
-    """Return a tensor of a pickle as an array; stands for `torch._utils._rebuild_tensor_v2`."""
+    """Return a strided tensor of a pickle as an array.
+
+    It replaces `torch._utils._rebuild_tensor_v2`, which the pickle calls.
+    """
     if math.prod(shape) == 0:
         return np.zeros(shape, storage.dtype)
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides))
@@ -92,10 +95,10 @@ def _tensor(
 
 
 def read(path: pathlib.Path) -> dict[str, Array]:
-    """Return the tensors of a state dict as NumPy arrays by name; nested dicts are joined by dots.
+    """Read a state dict; return NumPy arrays by name. The keys of nested dicts are joined by dots.
 
     Raises:
-        ValueError: the file is damaged, or holds something else than tensors.
+        ValueError: the file is damaged, or holds something other than tensors.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,7 @@
-"""The `duograph bench` command: a few measurements that tell how fast this machine is.
+"""The `duograph bench` command: a few measurements of the speed of this machine.
 
-`cli.main` runs it; it takes some seconds. `benchmarks/` in the source tree compares with other
-frameworks.
+`cli.main` runs it; it takes some seconds. Comparisons with other frameworks are in `benchmarks/` in
+the source tree.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 class Result(NamedTuple):
-    """One measurement: the median time of a call, and what that means per second."""
+    """One measurement: the median time of a call, and the rate per second, in `unit`."""
 
     name: str
     seconds: float
@@ -122,7 +122,10 @@ def measure(seconds: float) -> list[Result]:
 
 
 def _median(call: Callable[[], Tensor], seconds: float) -> float:
-    """Return the median time of a call in seconds; several calls are measured together."""
+    """Return the median time of a call in seconds; short calls are timed in groups.
+
+    `seconds` is the time to spend on the measurement.
+    """
     for _ in range(3):
         _finish(call())
     begin = time.perf_counter()
@@ -141,7 +144,7 @@ def _median(call: Callable[[], Tensor], seconds: float) -> float:
 
 
 def _finish(value: Tensor) -> None:
-    """Wait until the device has computed a value."""
+    """Wait until the current device has computed a value."""
     device = registry.current_device()
     registry.backend(device.name).synchronize(device.index)
 

@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Return path, number of entries, bytes and limit of the disk cache, and why it is not used."""
+    """Return the path, entries, bytes, limit and problem of the disk cache, by name."""
     with warnings.catch_warnings():  # the caller prints the problem itself
         warnings.simplefilter("ignore", RuntimeWarning)
         found = disk_cache.info()
@@ -66,7 +66,7 @@ def _text() -> str:
 
 
 def clear() -> int:
-    """Remove all entries of the disk cache of compiled code; return how many there were.
+    """Remove all entries of the disk cache of compiled code; return their number.
 
     Raises:
         OSError: the directory is not usable, or an entry cannot be removed.

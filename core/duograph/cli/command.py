@@ -1,4 +1,4 @@
-"""What all subcommands share: their parsers, their errors and how they print.
+"""Common parts of all subcommands: parsers, errors and printing.
 
 `cli.main` builds the parser from the modules of the subcommands. Each has a function `add`, which
 registers its parser with `command`, and a function of the parsed options that returns the exit
@@ -34,7 +34,7 @@ class UsageError(Exception):
 
 
 class CommandError(Exception):
-    """A failure for a reason outside duograph: `main` prints the text and returns exit status 1."""
+    """A failure with a cause outside duograph: `main` prints the text and returns status 1."""
 
 
 def command(
@@ -47,17 +47,17 @@ def command(
     json: bool = False,
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add the parser of a subcommand and return it, so that the caller adds the arguments.
+    """Add the parser of a subcommand and return it; the caller then adds the arguments.
 
     Args:
-        commands: where to add it.
-        name: the subcommand.
-        run: function of the parsed options that returns the exit status.
-        help: what it does, in one line.
-        examples: example calls, one a line.
+        commands: the subparsers to which the parser is added.
+        name: name of the subcommand.
+        run: function of the parsed options that returns the exit status, or None.
+        help: what the subcommand does, in one line.
+        examples: example calls, one per line.
         exits: exit status -> meaning, where that differs from `EXITS`.
         json: whether the subcommand has the option ``--json``.
-        usage: the usage line, if argparse cannot know it.
+        usage: the usage line, if the one of argparse would be wrong.
     """
     lines = "\n".join(f"  {line}" for line in examples.splitlines())
     meanings = {**EXITS, **(exits or {})}
@@ -77,12 +77,12 @@ def command(
 
 
 def print_json(data: object) -> None:
-    """Print data as JSON."""
+    """Print data as JSON to standard output."""
     sys.stdout.write(json.dumps(data, indent=1) + "\n")
 
 
 def as_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    """Return rows as text in columns, below a line with their names; numbers align right."""
+    """Return rows as a text table with the column names `head`; columns of numbers align right."""
     texts = [tuple(map(str, row)) for row in rows]
     widths = [max(len(row[k]) for row in (head, *texts)) for k in range(len(head))]
     right = [

@@ -1,7 +1,7 @@
 """The `duograph conformance` command: runs the conformance suite, or compares two runs of it.
 
-`cli.main` runs it. `compare` prints what changed between the two result files; the exit status is 1
-if something became worse.
+`cli.main` runs it. The action `compare` prints the differences of two result files; the exit status
+is 1 if the new one is worse.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def compare(old: str, new: str, as_json: bool = False) -> int:
-    """Print how two JSON reports differ; return 1 if the new one is worse.
+    """Print how two JSON reports differ; return 1 if the new one is worse, else 0.
 
     Raises:
         UsageError: a report cannot be read.

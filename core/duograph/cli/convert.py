@@ -89,7 +89,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
-    """Return the values under names in which each rule PATTERN=NAME was applied, in order."""
+    """Return the values under new names; each rule PATTERN=NAME replaces a regular expression.
+
+    The rules are applied in order.
+    """
     for rule in rules:
         pattern, equals, name = rule.partition("=")
         if not equals:
@@ -105,10 +108,10 @@ def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
 
 
 def read(path: pathlib.Path) -> dict[str, Array]:
-    """Return the tensors of a file of weights as NumPy arrays by name.
+    """Read a file of weights; return NumPy arrays by name.
 
     Raises:
-        ValueError: the file is damaged, or holds something else than tensors.
+        ValueError: the file is damaged, or holds something other than tensors.
     """
     if path.suffix in TORCH:
         return _torch_files.read(path)
@@ -126,10 +129,10 @@ def read(path: pathlib.Path) -> dict[str, Array]:
 
 
 def write(values: dict[str, Array], path: pathlib.Path) -> None:
-    """Write NumPy arrays by name to a file of weights, in the format of its suffix.
+    """Write NumPy arrays, by name, to a file of weights in the format of the file's suffix.
 
     Raises:
-        ValueError: the format has no such dtype.
+        ValueError: the format does not support a dtype.
         OSError: the file cannot be written.
     """
     if path.suffix in TORCH:

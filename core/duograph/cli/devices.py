@@ -1,4 +1,4 @@
-"""The `duograph devices` command: lists every installed backend, or why it cannot run here.
+"""The `duograph devices` command: lists every installed backend, with the reason if it cannot run.
 
 `cli.main` runs it.
 """

@@ -1,7 +1,7 @@
-"""The `duograph doctor` command: what this machine lacks for speed, and how to mend it.
+"""The `duograph doctor` command: finds what makes programs slow on this machine, and remedies.
 
-`cli.main` runs it. What concerns a device is answered by its backend (`Backend.examine`); the disk
-cache and the environment are looked at here.
+`cli.main` runs it. Each backend examines its devices (`Backend.examine`); this module examines the
+disk cache and the environment.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def findings() -> list[Finding]:
-    """Return what was found, device by device, then the disk cache and the environment."""
+    """Return all findings: the default device, each device, the disk cache and the environment."""
     with warnings.catch_warnings():  # the findings say it
         warnings.simplefilter("ignore", RuntimeWarning)
         return [*_default(), *_devices(), *_cache(), *_environment()]
@@ -74,7 +74,10 @@ def _default() -> list[Finding]:
 
 
 def _devices() -> list[Finding]:
-    """Return what the backends say about their devices, those that work first."""
+    """Return the findings of the backends about their devices.
+
+    Backends that cannot run come last.
+    """
     found: list[Finding] = []
     absent: list[Finding] = []
     for name, entry in registry.entries().items():

@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Return versions, machine and environment variables."""
+    """Return versions, machine and environment variables, by name."""
     return {
         "duograph": __version__,
         "seam": ".".join(map(str, SEAM_VERSION)),

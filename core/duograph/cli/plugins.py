@@ -56,10 +56,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> list[Facts]:
-    """Return what is known about each plugin: name, package, version, entry point, hooks, devices.
+    """Return the properties of each plugin: name, package, version, entry point, hooks, devices.
 
-    `problem` is the reason why it is disabled, or why its device cannot be used here; `broken` says
-    that it is an error of the plugin rather than a missing device.
+    `problem` is the reason why the plugin is disabled or its device cannot be used; `broken` says
+    whether the reason is an error of the plugin rather than a missing device.
     """
     with warnings.catch_warnings():  # the problems are part of the result
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -84,7 +84,7 @@ def facts() -> list[Facts]:
 
 
 def _hooks(module: str) -> list[str]:
-    """Return the names of the hooks that a loaded plugin module has."""
+    """Return the names of the hooks that a plugin module implements; [] if it is not loaded."""
     loaded = sys.modules.get(module.partition(":")[0].strip())
     known = [name for name in vars(hookspecs) if name.startswith("duograph_")]
     return [name for name in known if hasattr(loaded, name)]

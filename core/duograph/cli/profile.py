@@ -1,6 +1,6 @@
 """The `duograph profile` command: runs a program under the profiler and prints a table.
 
-`cli.main` runs it. The program sees its own arguments, as under `duograph run`.
+`cli.main` runs it. The program receives its own arguments, as under `duograph run`.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Run the program under the profiler, then print the results, also if it fails.
+    """Run the program under the profiler, then print the results, even if the program fails.
 
-    With ``--json`` what the program prints goes to standard error.
+    With ``--json``, output of the program goes to standard error.
 
     Raises:
-        UsageError: there is no such program, or a wrong number of rows.
+        UsageError: there is no such program, or the number of rows is negative.
         CommandError: the trace cannot be written.
-        SystemExit, Exception: the program's own.
+        SystemExit, Exception: raised by the program.
     """
     if not os.path.exists(options.script):
         raise UsageError(f"no program {options.script!r}; wanted the path of a Python file")
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(finished: profile, options: argparse.Namespace) -> None:
-    """Print the results and write the trace."""
+    """Print the results of a profile and write the trace, as the options say."""
     sys.stdout.flush()
     if options.json:
         rows = finished.rows(options.by, options.sort, options.roofline)

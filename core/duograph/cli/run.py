@@ -1,7 +1,7 @@
-"""The `duograph run` command: runs a program for MindSpore; `duograph.run` does the work.
+"""The `duograph run` command, which runs a program for MindSpore; `duograph.run` does the work.
 
-`cli.main` calls that module directly, since what follows the program's name is its own. The parser
-here serves the list of commands and completion.
+`cli.main` calls `duograph.run` directly, because all arguments after the program's name belong to
+the program. The parser in this module only serves `duograph --help` and shell completion.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The `duograph show` command: writes a page about a compiled function of a script.
+"""The `duograph show` command: writes an HTML page about a compiled function of a script.
 
-`cli.main` runs it. By default the script runs as `duograph run` runs it, and the page is about the
-first program that was compiled for the function. With ``--args`` the script is imported instead,
-and the function compiled for these arguments.
+`cli.main` runs it. By default the script is run as by `duograph run`, and the page shows the first
+program that was compiled for the function. With ``--args`` the script is imported instead, and the
+function is compiled for these arguments.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _target(text: str) -> tuple[str, str]:
-    """Return script and function of the argument SCRIPT.py:FUNCTION."""
+    """Split the argument SCRIPT.py:FUNCTION into the script and the function."""
     script, colon, function = text.rpartition(":")
     if not colon or not script or not function:
         raise UsageError(f"got {text!r}; wanted SCRIPT.py:FUNCTION, such as train.py:step")
@@ -105,10 +105,13 @@ def _target(text: str) -> tuple[str, str]:
 
 
 def _run_script(script: str, arguments: list[str], name: str) -> dict[str, object]:
-    """Run a script and return its global names; one that calls `sys.exit` has ended as well.
+    """Run a script under the module name `name`; return its global names.
+
+    A script that calls `sys.exit` counts as finished.
 
     Raises:
         SystemExit: with status 1, after an error of the script was printed.
+        UsageError: the script has a syntax error.
     """
     sys.argv[:] = [script, *arguments]
     sys.path[:1] = [os.path.dirname(os.path.realpath(script))]
@@ -139,7 +142,10 @@ def _globals_of(error: BaseException, script: str) -> dict[str, object]:
 def _recorded(
     script: str, function: str, names: dict[str, object], made: list[JitFunction]
 ) -> Page:
-    """Return the page of the first program that the run of a script compiled for a function."""
+    """Return the page of the first program that a script compiled for a function.
+
+    `names` are the global names of the script, and `made` the compiled functions that it created.
+    """
     value = _value(function, names)
     known = [f for f in made if f is value or _is_called(f, function)]
     if isinstance(value, Cell):
@@ -165,7 +171,7 @@ def _is_called(function: JitFunction, name: str) -> bool:
 
 
 def _value(function: str, names: dict[str, object]) -> object:
-    """Return the object of a dotted name among the names of a script; None if there is none."""
+    """Return the object with a dotted name among a script's global names, or None."""
     first, *rest = function.split(".")
     value = names.get(first)
     for name in rest:
@@ -174,7 +180,7 @@ def _value(function: str, names: dict[str, object]) -> object:
 
 
 def _compiled(script: str, function: str, names: dict[str, object], texts: list[str]) -> Page:
-    """Compile a function of a script for arguments given as text, and return its page."""
+    """Compile a function of a script for arguments given as text; return its page."""
     value = _value(function, names)
     if value is None:
         raise UsageError(f"{script} has no function {function!r}")
@@ -189,7 +195,7 @@ def _compiled(script: str, function: str, names: dict[str, object], texts: list[
 
 
 def _argument(text: str, names: dict[str, object]) -> object:
-    """Return the value of an expression, or a Tensor of zeros for a type such as float32[8,3]."""
+    """Evaluate the text of an argument; a type such as float32[8,3] means a Tensor of zeros."""
     match = SHAPE.fullmatch(text.strip())
     kind = getattr(dtype, match[1], None) if match else None
     if match and isinstance(kind, dtype.DType):

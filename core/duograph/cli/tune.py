@@ -1,6 +1,6 @@
 """The `duograph tune` command: measures each device's best settings, such as tile sizes.
 
-`cli.main` runs it. The backends store the results and use them from then on.
+`cli.main` runs it. The backends store the results and use them in later runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def tune(name: str | None, as_json: bool = False) -> int:
-    """Tune a device, all devices of a backend, or all devices; print the results.
+    """Tune a device, all devices of a backend, or (None) all devices; print the results.
 
     Returns the exit status.
 
@@ -65,9 +65,10 @@ def tune(name: str | None, as_json: bool = False) -> int:
 
 
 def _chosen(name: str | None) -> list[tuple[str, int]]:
-    """Return the devices to tune, as (backend name, index), from the command's argument.
+    """Return the devices to tune as (backend name, index).
 
-    It is None for all devices, a backend's name, or a device such as "OpenCL:1".
+    `name` is the command's argument: None for all devices, a backend's name, or a device such as
+    "OpenCL:1".
     """
     if name is not None and ":" in name:
         device = device_of(name)

@@ -1,7 +1,7 @@
 """A stream of random numbers that starts from one position of the global random state.
 
 Each initial value draws from its own stream, so `initializer.py` can create it at any later time.
-A stream must not advance the global state after it is created.
+Creating a stream advances the global state by one position; drawing from it must not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Stream"]
 
 
 class Stream:
-    """Random number stream with one seed state; each draw continues after the previous draw."""
+    """Random number stream with a fixed seed state; each draw continues after the previous one."""
 
     def __init__(self) -> None:
         self._state = tuple(int(word) for word in random_state.next_state())

@@ -1,8 +1,8 @@
 """Initializers: fill new Parameters with zeros, random numbers and the like, on the host.
 
-Users and layers call `initializer`. The values are the same on every device. Random values come
-from the global random state, of which each call takes the next position; they must not depend on
-when the Tensor is filled.
+Users and layers call `initializer`. The values are the same on every device. Random values must not
+depend on when the Tensor is filled: for this, each call of `initializer` reserves the next position
+of the global random state.
 """
 
 from __future__ import annotations
@@ -116,13 +116,14 @@ def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
 
 
 def initializer(init: object, shape: object = None, dtype: object = float32) -> Tensor:
-    """A Tensor of initial values (`mindspore.common.initializer.initializer`).
+    """Return a Tensor of initial values, which are created at its first use
+    (`mindspore.common.initializer.initializer`).
 
     Args:
         init: an `Initializer`, the name of one such as ``"he_uniform"``, a number, or a Tensor of
             that shape.
         shape: int, tuple or list; lengths of at least 1.
-        dtype: element type; a Tensor keeps its own, and a warning says so once.
+        dtype: element type; a Tensor given as `init` keeps its own, and one warning says so.
 
     Raises:
         ValueError: an unknown name, a length below 1, or a Tensor of another shape.
@@ -197,7 +198,7 @@ def _gain(nonlinearity: str, slope: float) -> float:
 
 @_named("zeros", "zero")
 class Zero(Initializer):
-    """Zeros.
+    """Initial values of zero.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Zero
@@ -211,7 +212,7 @@ class Zero(Initializer):
 
 @_named("ones", "one")
 class One(Initializer):
-    """Ones.
+    """Initial values of one.
 
     Examples:
         >>> from duograph.common.initializer import initializer, One
@@ -224,7 +225,7 @@ class One(Initializer):
 
 
 class Constant(Initializer):
-    """One number everywhere, or an array of the same shape.
+    """Initial values that are all the same number, or the elements of an array of the same shape.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Constant
@@ -242,7 +243,7 @@ class Constant(Initializer):
 
 @_named("normal")
 class Normal(Initializer):
-    """Normal with standard deviation `sigma` around `mean`.
+    """Normal random numbers with the standard deviation `sigma` and the mean `mean`.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Normal
@@ -260,10 +261,10 @@ class Normal(Initializer):
 
 @_named("truncatednormal", "truncated_normal")
 class TruncatedNormal(Initializer):
-    """Normal around `mean`, values outside [a, b] drawn again.
+    """Normal random numbers around `mean`; numbers outside [a, b] are drawn again.
 
     Raises:
-        ValueError: when used: hardly any value falls into [a, b].
+        ValueError: raised when used, if hardly any number falls into [a, b].
 
     Examples:
         >>> from duograph.common.initializer import initializer, TruncatedNormal
@@ -302,7 +303,7 @@ def _truncated(
 
 @_named("uniform")
 class Uniform(Initializer):
-    """Uniform in [-scale, scale).
+    """Uniform random numbers in [-scale, scale).
 
     Examples:
         >>> from duograph.common.initializer import initializer, Uniform
@@ -320,7 +321,7 @@ class Uniform(Initializer):
 
 @_named("xavieruniform", "xavier_uniform")
 class XavierUniform(Initializer):
-    """Uniform with the variance of Glorot and Bengio (2010).
+    """Uniform random numbers with the variance of Glorot and Bengio (2010), times `gain` squared.
 
     Examples:
         >>> from duograph.common.initializer import initializer, XavierUniform
@@ -339,7 +340,7 @@ class XavierUniform(Initializer):
 
 @_named("xaviernormal", "xavier_normal")
 class XavierNormal(Initializer):
-    """Normal with the variance of Glorot and Bengio (2010).
+    """Normal random numbers with the variance of Glorot and Bengio (2010), times `gain` squared.
 
     Examples:
         >>> from duograph.common.initializer import initializer, XavierNormal
@@ -358,7 +359,10 @@ class XavierNormal(Initializer):
 
 @_named("heuniform", "he_uniform")
 class HeUniform(Initializer):
-    """Uniform with the variance of He et al. (2015).
+    """Uniform random numbers with the variance of He et al. (2015).
+
+    `mode` is ``"fan_in"`` or ``"fan_out"``. `negative_slope` matters for the nonlinearity
+    ``"leaky_relu"`` only.
 
     Examples:
         >>> from duograph.common.initializer import initializer, HeUniform
@@ -380,7 +384,9 @@ class HeUniform(Initializer):
 
 @_named("henormal", "he_normal")
 class HeNormal(Initializer):
-    """Normal with the variance of He et al. (2015).
+    """Normal random numbers with the variance of He et al. (2015).
+
+    The arguments are those of `HeUniform`.
 
     Examples:
         >>> from duograph.common.initializer import initializer, HeNormal
@@ -402,7 +408,10 @@ class HeNormal(Initializer):
 
 @_named("variancescaling", "variance_scaling")
 class VarianceScaling(Initializer):
-    """Variance `scale` / fan; truncated normal (at two deviations), untruncated normal, or uniform.
+    """Random numbers with the variance `scale` / fan, where `mode` chooses the fan.
+
+    `distribution` is ``"truncated_normal"`` (at two standard deviations), ``"untruncated_normal"``
+    or ``"uniform"``.
 
     Raises:
         ValueError: a scale of 0 or less, an unknown mode or distribution.
@@ -448,11 +457,12 @@ class VarianceScaling(Initializer):
 
 @_named("orthogonal")
 class Orthogonal(Initializer):
-    """A (semi-)orthogonal matrix times `gain` (Saxe et al., 2014); the axes after the first are
-    merged.
+    """A (semi-)orthogonal random matrix times `gain` (Saxe et al., 2014).
+
+    The axes after the first are merged into one.
 
     Raises:
-        ValueError: when used: fewer than two axes.
+        ValueError: raised when used, if there are fewer than two axes.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Orthogonal
@@ -480,7 +490,7 @@ class Identity(Initializer):
     """The identity matrix.
 
     Raises:
-        ValueError: when used: not two axes.
+        ValueError: raised when used, if there are not two axes.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Identity
@@ -497,10 +507,12 @@ class Identity(Initializer):
 
 @_named("sparse")
 class Sparse(Initializer):
-    """Normal with `sigma`; in each column the share `sparsity` of the rows is 0.
+    """Normal random numbers with the deviation `sigma`, and zeros.
+
+    In each column, the fraction `sparsity` of the rows, chosen at random, is 0.
 
     Raises:
-        ValueError: when used: not two axes.
+        ValueError: raised when used, if there are not two axes.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Sparse
@@ -529,8 +541,8 @@ class Dirac(Initializer):
     """A convolution weight that passes as many input channels through as it can.
 
     Raises:
-        ValueError: a group count below 1; when used: not 3 to 5 axes, or channels that do not
-            divide.
+        ValueError: `groups` is below 1; when used, if there are not 3 to 5 axes, or if `groups`
+            does not divide the output channels.
 
     Examples:
         >>> from duograph.common.initializer import initializer, Dirac

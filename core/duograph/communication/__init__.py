@@ -1,8 +1,8 @@
-"""MindSpore's communication functions: which ranks there are, and groups of them.
+"""MindSpore's communication functions: queries of ranks, and groups of ranks.
 
 A rank is one of several processes that run the same program; a process that no launcher started as
-one of several is rank 0 of 1. The first function that asks connects the ranks. `comm_func` holds
-the functions that communicate tensors.
+one of several is rank 0 of 1. The first of these functions that needs the ranks connects them.
+`comm_func` holds the functions that communicate tensors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP = WORLD_NAMES[:2]
 
 
 class GlobalComm:
-    """Names of the world group, as in MindSpore."""
+    """The name of the world group, and whether `init` has been called, as MindSpore stores them."""
 
     BACKEND = "none"
     WORLD_COMM_GROUP = HCCL_WORLD_COMM_GROUP
@@ -52,7 +52,7 @@ def init(backend_name: str | None = None) -> None:
     """Connect the ranks (`mindspore.communication.init`); a single process only sets a flag.
 
     Args:
-        backend_name: has no meaning here; the installed engines decide.
+        backend_name: accepted and ignored; the installed engines decide.
 
     Raises:
         NotImplementedError: a launcher started this process as one of several, and no installed
@@ -64,9 +64,9 @@ def init(backend_name: str | None = None) -> None:
 
 
 def release() -> None:
-    """End the use of groups: remove those of `create_group` and clear the flag that `init` set.
+    """Destroy the groups of `create_group` and clear the flag that `init` set.
 
-    The ranks stay connected until they end, so that `init` can be called again.
+    The ranks stay connected until their processes end, so that `init` can be called again.
     """
     own = world()
     for name in [n for n in (*own.groups, *own.others) if n not in WORLD_NAMES]:
@@ -80,7 +80,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group, or this process is no member.
-        NotImplementedError: as `init`.
+        NotImplementedError: see `init`.
 
     Examples:
         >>> from duograph.communication import get_rank
@@ -96,7 +96,7 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group.
-        NotImplementedError: as `init`.
+        NotImplementedError: see `init`.
 
     Examples:
         >>> from duograph.communication import get_group_size
@@ -131,16 +131,17 @@ def get_local_rank_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 def create_group(group: str, rank_ids: list[int], options: object = None) -> None:
     """Form a named group of ranks (`mindspore.communication.create_group`).
 
-    All members must call it, and they wait for each other. Ranks outside may call it too; they can
-    then ask for the size of the group.
+    All members must call it, and they wait for each other. Other ranks may call it too; they can
+    then query the size and the ranks of the group.
 
     Args:
-        group: name.
-        rank_ids: different ranks of the world, in the order of the group.
-        options: has no meaning here.
+        group: name of the new group.
+        rank_ids: distinct world ranks of the members, in the order of the group.
+        options: accepted and ignored.
 
     Raises:
-        ValueError: the group exists, or a rank does not.
+        ValueError: the name belongs to a group of other ranks, or a rank does not exist or is
+            repeated.
 
     Examples:
         >>> from duograph.communication import create_group, destroy_group, get_group_size
@@ -158,7 +159,7 @@ def create_group(group: str, rank_ids: list[int], options: object = None) -> Non
 
 @explaining
 def destroy_group(group: str) -> None:
-    """Remove a group of `create_group`; do nothing if there is none of this name.
+    """Remove a group that `create_group` formed; do nothing if no group has this name.
 
     Raises:
         ValueError: it is the group of all ranks.
@@ -168,7 +169,7 @@ def destroy_group(group: str) -> None:
 
 @explaining
 def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
-    """Return the ranks of a group in the world.
+    """Return the world ranks of the members of a group.
 
     Raises:
         ValueError: no such group.
@@ -183,7 +184,7 @@ def get_process_group_ranks(group: str = HCCL_WORLD_COMM_GROUP) -> list[int]:
 
 @explaining
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """Return the rank in the world for a rank in a group.
+    """Return the world rank of the member with rank `group_rank_id` in a group.
 
     Raises:
         ValueError: no such group, or no such rank in it.
@@ -200,7 +201,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 @explaining
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """Return the rank in a group for a rank in the world.
+    """Return the rank in a group of the member with world rank `world_rank_id`.
 
     Raises:
         ValueError: no such group, or the rank is no member.
@@ -218,15 +219,15 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 def tree_sum(tensors: Sequence[Tensor]) -> Tensor:
     """Return the sum of tensors, added in the order in which collectives add over ranks.
 
-    Neighbours are added, then neighbours of these sums, and so on: (x0 + x1) + (x2 + x3). One
-    process that adds the gradients of four micro-batches so computes the bits of four ranks, and of
+    Neighbours are added, then neighbours of these sums, and so on: (x0 + x1) + (x2 + x3). So one
+    process that adds the gradients of four micro-batches gets the same bits as four ranks, and as
     two ranks with two micro-batches each.
 
     Args:
-        tensors: Tensors of one shape and dtype, at least one.
+        tensors: Tensors of the same shape and dtype, at least one.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the list is empty.
 
     Examples:
         >>> import duograph as ms
@@ -246,9 +247,10 @@ def tree_sum(tensors: Sequence[Tensor]) -> Tensor:
 def micro_batch(index: int) -> contextlib.AbstractContextManager[None]:
     """Return a context in which random ops draw the numbers of one micro-batch of the whole batch.
 
-    Each micro-batch has a sequence of its own, which goes on at the next step. So dropout has the
-    same masks wherever a micro-batch runs: on four ranks that call ``micro_batch(get_rank())``, and
-    in one process that calls it for 0 to 3. `Model.train` uses the rank under DATA_PARALLEL.
+    Each micro-batch has its own random sequence, which continues at the next training step. So
+    dropout has the same masks wherever a micro-batch runs: on four ranks that call
+    ``micro_batch(get_rank())``, and in one process that calls it for 0 to 3. `Model.train` uses the
+    rank under DATA_PARALLEL.
 
     Args:
         index: number of the micro-batch in the batch of all ranks, 0 or more.
@@ -286,13 +288,16 @@ def _group(owner: str, group: object) -> Group:
 
 
 def _machine() -> bytes:
-    """Return bytes that processes of one machine have in common."""
+    """Return the name of this machine; equal for all processes on it."""
     node = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     return node.encode()
 
 
 def _on_this_machine(group: Group) -> list[int]:
-    """Return the ranks of a group that run on this machine; the ranks wait for each other once."""
+    """Return the positions in a group of its ranks on this machine.
+
+    The first call gathers the machine names, for which all ranks of the world wait for each other.
+    """
     own: World = group.world
     if own.machines is None:
         own.machines = own.whole.gather_bytes(_machine())

@@ -1,8 +1,8 @@
 """Functions that communicate tensors (`mindspore.communication.comm_func`), in both modes.
 
-Users call them. They return new tensors where `mint.distributed` writes into tensors that it is
-given; arguments are checked as there. Ranks in arguments are those of the world. In a compiled
-function an asynchronous collective is complete when its call returns.
+For users. They return new tensors, where `mint.distributed` writes into tensors that the caller
+passes; arguments are checked as in that module. Ranks in arguments are those of the world. In a
+compiled function an asynchronous collective is complete when its call returns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def _returned(
     op: Op, x: Tensor, group: Group, shape: Sequence[int], async_op: bool = False,
     **attributes: object,
 ) -> tuple[Tensor, Work | None]:  # fmt: skip
-    """Run a collective op; return its result, of this shape, and the handle."""
+    """Run a collective op; return its result, reshaped to `shape`, and the handle of the operation.
+
+    The handle is None unless `async_op`.
+    """
     if group.size > 1 and async_op and not in_graph(x):
         out = zeros(tuple(shape), x.dtype)
         return out, communicated(op, x, group, out.copy_, True, **attributes)
@@ -57,7 +60,7 @@ def _returned(
 
 
 def _plain(owner: str, op: object, x: Tensor) -> str:
-    """Return a reduction that these functions know: all but ``"avg"``."""
+    """Return `op` after checking that it is a reduction of these functions: all but ``"avg"``."""
     if op == "avg":
         raise ArgumentError(f"{owner}: got op='avg'; wanted one of sum, prod, max, min")
     check_reduction(owner, op, x)
@@ -73,15 +76,15 @@ def all_reduce(
         tensor: Tensor of any shape, the same on all ranks.
         op: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
         group: name of the group.
-        async_op: return a handle at once; the result is valid after its `wait`.
+        async_op: return a handle immediately; the result is valid after the handle's `wait`.
 
     Returns:
         (Tensor, handle): the handle is None unless `async_op`.
 
     Raises:
-        TypeError: no Tensor, or an unknown `op`.
+        TypeError: `tensor` is no Tensor, or `op` is unknown.
         ValueError: no such group, or this rank is no member.
-        RuntimeError: ranks call different collectives, or one does not answer.
+        RuntimeError: the ranks call different collectives, or a rank does not answer.
 
     Examples:
         >>> import duograph as ms
@@ -103,8 +106,8 @@ def reduce_scatter_tensor(
     """Combine tensors (size * n, ...) of all ranks and return this rank's part (n, ...)
     (`mindspore.communication.comm_func.reduce_scatter_tensor`).
 
-    Arguments, result and errors as `all_reduce`; ValueError also if the number of ranks does not
-    divide axis 0.
+    Arguments, result and errors are those of `all_reduce`; a ValueError is also raised if the
+    number of ranks does not divide axis 0.
 
     Examples:
         >>> import duograph as ms
@@ -128,7 +131,7 @@ def all_gather_into_tensor(
     """Concatenate the tensors (n, ...) of all ranks to (size * n, ...)
     (`mindspore.communication.comm_func.all_gather_into_tensor`).
 
-    Arguments, result and errors as `all_reduce`.
+    Arguments, result and errors are those of `all_reduce`, without `op`.
 
     Examples:
         >>> import duograph as ms
@@ -149,10 +152,10 @@ def reduce(tensor: Tensor, dst: int, op: str = "sum", group: str = WORLD) -> Ten
     """Combine tensors of all ranks at rank `dst` (`mindspore.communication.comm_func.reduce`).
 
     Returns:
-        Tensor: the combination at rank `dst`; elsewhere a Tensor (1,) without meaning.
+        Tensor: the reduction at rank `dst`; elsewhere a meaningless Tensor (1,).
 
     Raises:
-        TypeError: no Tensor, or an unknown `op`.
+        TypeError: `tensor` is no Tensor, or `op` is unknown.
         ValueError: no such group, or `dst` is no member.
     """
     found = members("reduce", group)
@@ -170,7 +173,7 @@ def broadcast(tensor: Tensor, src: int = 0, group: str = WORLD) -> Tensor:
     """Return the tensor of rank `src` (`mindspore.communication.comm_func.broadcast`).
 
     Raises:
-        TypeError: no Tensor.
+        TypeError: `tensor` is no Tensor.
         ValueError: no such group, or `src` is no member.
     """
     found = members("broadcast", group)
@@ -184,10 +187,10 @@ def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = WORLD) -> Tens
     (`mindspore.communication.comm_func.gather_into_tensor`).
 
     Returns:
-        Tensor (size * n, ...) at rank `dst`; elsewhere a Tensor (1,) without meaning.
+        Tensor (size * n, ...) at rank `dst`; elsewhere a meaningless Tensor (1,).
 
     Raises:
-        TypeError: no Tensor.
+        TypeError: `tensor` is no Tensor.
         ValueError: no such group, or `dst` is no member.
     """
     owner = "gather_into_tensor"
@@ -215,8 +218,9 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = WORLD) -> Tensor:
         tensor: Tensor, of the same shape and dtype on all ranks.
 
     Raises:
-        TypeError: no Tensor.
-        ValueError: no such group, `src` is no member, or an axis 0 that the ranks do not divide.
+        TypeError: `tensor` is no Tensor.
+        ValueError: no such group, `src` is no member, or the number of ranks does not divide axis
+            0.
     """
     owner = "scatter_tensor"
     found = members(owner, group)
@@ -233,11 +237,11 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = WORLD) -> Tensor:
 
 
 def barrier(group: str = WORLD) -> None:
-    """Wait until all ranks of a group have called this
+    """Wait until all ranks of a group have called this function
     (`mindspore.communication.comm_func.barrier`).
 
     Raises:
-        TypeError: no string.
+        TypeError: `group` is no string.
         ValueError: no such group, or this rank is no member.
     """
     _barrier(group)
@@ -256,16 +260,17 @@ def all_to_all_with_output_shape(
     (`mindspore.communication.comm_func.all_to_all_with_output_shape`).
 
     Args:
-        output_shape_list: for each rank the shape of what it sends, or a Tensor of that shape.
-        input_tensor_list: the Tensors for each rank, of one dtype.
+        output_shape_list: for each rank the shape of the Tensor that it sends to this rank, or a
+            Tensor of that shape.
+        input_tensor_list: the Tensor to send to each rank; all have the same dtype.
         group: name of a group; None for all ranks.
-        async_op: return a handle at once; the results are valid after its `wait`.
+        async_op: return a handle immediately; the results are valid after the handle's `wait`.
 
     Returns:
         (tuple of Tensors, handle): the handle is None unless `async_op`.
 
     Raises:
-        TypeError: another number of Tensors, or several dtypes.
+        TypeError: not one Tensor per rank, or several dtypes.
     """
     owner = "all_to_all_with_output_shape"
     found = members(owner, group)
@@ -275,7 +280,7 @@ def all_to_all_with_output_shape(
 
 
 def _blank(owner: str, shape: Tensor | Sequence[int], dtype: DType) -> Tensor:
-    """Return a new Tensor of a shape, or of the shape of a Tensor."""
+    """Return a new Tensor of zeros of a shape, or of the shape of a given Tensor."""
     if not isinstance(shape, (Tensor, tuple, list)):
         raise ArgumentError(f"{owner}: got {shape!r} for a shape; wanted ints or a Tensor")
     return zeros(tuple(shape.shape if isinstance(shape, Tensor) else shape), dtype)
@@ -294,17 +299,17 @@ def all_to_all_single_with_output_shape(
 
     Args:
         output_shape: shape of the result, or a Tensor of that shape.
-        tensor: Tensor of the parts for all ranks, that for rank 0 first.
-        output_split_sizes: lengths of the parts from each rank; None: equal ones.
-        input_split_sizes: lengths of the parts for each rank; None: equal ones.
+        tensor: Tensor of the parts for all ranks; the part for rank 0 comes first.
+        output_split_sizes: length of the part from each rank; None: equal lengths.
+        input_split_sizes: length of the part for each rank; None: equal lengths.
         group: name of a group; None for all ranks.
-        async_op: return a handle at once; the result is valid after its `wait`.
+        async_op: return a handle immediately; the result is valid after the handle's `wait`.
 
     Returns:
         (Tensor, handle): the handle is None unless `async_op`.
 
     Raises:
-        ValueError: lengths that do not fit the shapes.
+        ValueError: the lengths do not fit the shapes.
     """
     owner = "all_to_all_single_with_output_shape"
     out = _blank(owner, output_shape, tensor_of(owner, "tensor", tensor).dtype)
@@ -319,20 +324,21 @@ def all_to_all_v_c(
     group: str | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Exchange parts of axis 0 whose lengths a matrix gives, in place
+    """Exchange parts of axis 0 whose lengths a matrix gives, into an existing Tensor
     (`mindspore.communication.comm_func.all_to_all_v_c`).
 
     Args:
-        output: Tensor that takes the parts from all ranks, that from rank 0 first.
-        input: Tensor of the parts for all ranks, that for rank 0 first.
-        send_count_matrix: size * size ints; number i * size + j is the length of the part that
-            rank i of the group sends to rank j.
+        output: Tensor that is overwritten with the parts from all ranks; the part from rank 0 comes
+            first.
+        input: Tensor of the parts for all ranks; the part for rank 0 comes first.
+        send_count_matrix: size * size ints; number i * size + j is the length of the part that rank
+            i of the group sends to rank j.
         group: name of a group; None for all ranks.
-        async_op: return a handle at once; the result is valid after its `wait`.
+        async_op: return a handle immediately; `output` is valid after the handle's `wait`.
 
     Raises:
-        TypeError: no list of ints, or another number of them.
-        ValueError: lengths that do not fit the shapes.
+        TypeError: `send_count_matrix` is not a list of size * size ints.
+        ValueError: the lengths do not fit the shapes.
     """
     owner = "all_to_all_v_c"
     found = members(owner, group)
@@ -355,20 +361,23 @@ def send(tensor: Tensor, dst: int = 0, group: str = WORLD, tag: int = 0) -> None
     """Send a tensor to another rank (`mindspore.communication.comm_func.send`).
 
     Args:
-        tensor: Tensor.
+        tensor: the Tensor to send.
         dst: rank of the world that receives.
         group: name of the group.
-        tag: number of the message; `recv` has the same.
+        tag: number that identifies the message; the receiver passes the same number.
 
     Raises:
-        TypeError: no Tensor, or `dst` is no int.
+        TypeError: `tensor` is no Tensor, or `dst` is no int.
         ValueError: `dst` is this rank or no member of the group.
     """
     exchanged([Message("send", True, tensor, dst, group, tag)]).wait()
 
 
 def isend(tensor: Tensor, dst: int = 0, group: str = WORLD, tag: int = 0) -> Work:
-    """Start sending a tensor; return a handle. Arguments and errors as `send`."""
+    """Start sending a tensor; return a handle with `wait`.
+
+    Arguments and errors are those of `send`.
+    """
     return exchanged([Message("isend", True, tensor, dst, group, tag)])
 
 
@@ -376,14 +385,14 @@ def recv(tensor: Tensor, src: int = 0, group: str = WORLD, tag: int = 0) -> Tens
     """Return the tensor that another rank sends (`mindspore.communication.comm_func.recv`).
 
     Args:
-        tensor: Tensor of the shape and dtype that is sent; it is not written.
+        tensor: Tensor with the shape and dtype of the one that is sent; it is not changed.
         src: rank of the world that sends.
-        group, tag: as of `send`.
+        group, tag: see `send`.
 
     Raises:
-        TypeError: no Tensor, or `src` is no int.
+        TypeError: `tensor` is no Tensor, or `src` is no int.
         ValueError: `src` is this rank or no member of the group.
-        RuntimeError: a tensor of another shape or dtype is sent.
+        RuntimeError: the tensor that is sent has another shape or dtype.
     """
     out, handle = irecv(tensor, src, group, tag)
     handle.wait()
@@ -391,9 +400,9 @@ def recv(tensor: Tensor, src: int = 0, group: str = WORLD, tag: int = 0) -> Tens
 
 
 def irecv(tensor: Tensor, src: int = 0, group: str = WORLD, tag: int = 0) -> tuple[Tensor, Work]:
-    """Start receiving a tensor; return it and a handle, after whose `wait` it is valid.
+    """Start receiving a tensor; return the tensor and a handle.
 
-    Arguments and errors as `recv`.
+    The tensor is valid after the handle's `wait`. Arguments and errors are those of `recv`.
     """
     tensor_of("irecv", "tensor", tensor)
     out = zeros(tensor.shape, tensor.dtype)
@@ -405,16 +414,17 @@ class P2POp:
 
     Args:
         op: ``"isend"``, ``"irecv"``, or one of these functions.
-        tensor: Tensor to send, or of the shape and dtype to receive; or the shape to receive.
+        tensor: the Tensor to send, or a Tensor with the shape and dtype to receive, or the shape to
+            receive.
         peer: rank of the world that receives or sends.
         group: name of a group; None for all ranks.
-        tag: only 0.
+        tag: must be 0.
         recv_dtype: dtype to receive if `tensor` is a shape.
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: another `op`.
-        NotImplementedError: another tag.
+        ValueError: `op` is neither of these.
+        NotImplementedError: `tag` is not 0.
 
     Examples:
         >>> import duograph as ms
@@ -449,7 +459,7 @@ class P2POp:
         self.group, self.tag, self.recv_dtype = group, tag, recv_dtype
 
     def message(self) -> Message:
-        """Return the message, which receives into a new Tensor."""
+        """Return the message as `exchanged` takes it; one to receive gets a new Tensor."""
         sends = (self.op if isinstance(self.op, str) else self.op.__name__) == "isend"
         x = self.tensor
         if isinstance(x, tuple):
@@ -460,18 +470,19 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> tuple[Tensor, ...]:
-    """Run several messages at once (`mindspore.communication.comm_func.batch_isend_irecv`).
+    """Send and receive several messages together
+    (`mindspore.communication.comm_func.batch_isend_irecv`).
 
     Args:
         p2p_op_list: messages of one group, in any order.
 
     Returns:
-        Tuple of Tensors: what each message received, and a 0-d Tensor without meaning for each
+        Tuple with one Tensor per message: the Tensor received, or a meaningless 0-d Tensor for one
         that was sent.
 
     Raises:
-        TypeError: not a list of `P2POp`, or of several groups.
-        ValueError: a message to this rank, or to one that is no member.
+        TypeError: not a list of `P2POp`, or messages of several groups.
+        ValueError: the peer of a message is this rank or no member of the group.
     """
     owner = "batch_isend_irecv"
     check_messages(owner, p2p_op_list, P2POp)

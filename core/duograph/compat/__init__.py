@@ -1,12 +1,12 @@
-"""What makes programs for MindSpore run on duograph: import paths, old names, `import mindspore`.
+"""Compatibility with programs for MindSpore: import paths, old names, `import mindspore`.
 
 - `paths`: the tables of MindSpore's import paths and of names that were replaced.
-- `served_paths`: the import hook that serves them.
-- `alias`: lets `import mindspore` mean duograph in a process and its children.
-- `private_names`, `argument_checks`: private names that published packages import.
+- `served_paths`: the import hook that makes these paths importable.
+- `alias`: makes `import mindspore` import duograph, in a process and its children.
+- `private_names`, `argument_checks` and others: private names that published packages import.
 
-`duograph/__init__.py` imports this package first, which installs the import hook. When it is
-loaded, it must not import other parts of the package.
+`duograph/__init__.py` imports this package first, which installs the import hook. While it is being
+imported, it must not import other parts of duograph, since none is initialised yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ serve_paths()
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `alias`, which imports much of the standard library."""
+    """Return `install` or `installed` of `alias`.
+
+    That module is imported late, because it imports much of the standard library.
+    """
     if name in ("install", "installed"):
         return getattr(importlib.import_module(f"{__name__}.alias"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

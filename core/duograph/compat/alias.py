@@ -1,9 +1,9 @@
-"""Let `import mindspore` mean duograph, in this process and in the ones that it starts.
+"""Makes `import mindspore` import duograph, in this process and in its child processes.
 
 `duograph run` and programs call `install`. Every module `mindspore.x.y` is then the module object
-`duograph.x.y`, whether MindSpore itself is installed or not. Nothing is installed outside the
-process: children learn of it by two environment variables. Only standard modules are imported when
-this one is loaded.
+`duograph.x.y`, whether MindSpore itself is installed or not. Nothing is written to disk: two
+environment variables tell child processes to do the same. While it is being imported, this module
+must import only standard modules.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MODE_NAMES = {"GRAPH": 0, "PYNATIVE": 1}
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """The metadata of the package `mindspore`, as `importlib.metadata` reads them.
+    """Metadata of the package `mindspore` for `importlib.metadata`, for example its version.
 
-    There is no such package on disk: duograph stands for it.
+    No such package exists on disk: duograph stands for it.
     """
 
     def read_text(self, filename: str) -> str | None:
-        """Return the text of the file METADATA, and None for any other metadata file."""
+        """Return the text of the metadata file METADATA; None for any other metadata file."""
         if filename != "METADATA":
             return None
         return f"Metadata-Version: 2.1\nName: {ALIAS}\nVersion: {API_VERSION}\n"
@@ -74,9 +74,9 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterator[importlib.metadata.Distribution]:
-        """Yield the distribution `mindspore` if the context asks for it or for all distributions.
+        """Yield the distribution `mindspore` if `context` names it or names no distribution.
 
-        `importlib.metadata` calls it.
+        `importlib.metadata` calls this hook.
         """
         name = getattr(context, "name", None)
         if name is None or name.lower() == ALIAS:
@@ -89,30 +89,31 @@ def finder() -> _Alias | None:
 
 
 def installed() -> bool:
-    """Tell whether `import mindspore` means duograph in this process."""
+    """Return whether `import mindspore` imports duograph in this process."""
     return finder() is not None
 
 
 def install(
     device: str | None = None, mode: str | None = None, *, children: bool = True
 ) -> types.ModuleType:
-    """Make `import mindspore` mean duograph.
+    """Make `import mindspore` import duograph.
 
     `importlib.metadata.version("mindspore")` and `duograph.__version__` are then the version of
-    MindSpore's API that duograph follows. A second call changes `device` and `mode` only.
+    MindSpore's API that duograph follows. A second call only changes `device` and `mode`.
 
     Args:
-        device: a device such as ``"CPU"`` or ``"CUDA:1"``, used whatever device the program asks
-            for; None lets the program choose.
-        mode: ``"GRAPH"`` or ``"PYNATIVE"``, used whatever mode the program asks for.
-        children: Python processes that this one starts do the same.
+        device: a device such as ``"CPU"`` or ``"CUDA:1"``, which overrides the device that the
+            program selects; None lets the program choose.
+        mode: ``"GRAPH"`` or ``"PYNATIVE"``, which overrides the mode that the program selects; None
+            lets the program choose.
+        children: do the same in Python processes that this process starts.
 
     Returns:
-        The package, which is `mindspore` from now on.
+        The module `duograph`, which is also `mindspore` from now on.
 
     Raises:
         RuntimeError: MindSpore itself was imported before, or there is no such device.
-        ValueError: another mode.
+        ValueError: `mode` is another string.
 
     Examples:
         >>> import duograph.compat
@@ -139,7 +140,7 @@ def install(
 
 
 def tell_children(device: str | None, mode: str | None) -> None:
-    """Set the environment variables from which child processes learn to do the same."""
+    """Set the environment variables that make child processes import duograph as `mindspore`."""
     options = {"device": device, "mode": mode}
     os.environ[VARIABLE] = ",".join(f"{k}={v}" for k, v in options.items() if v is not None)
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)

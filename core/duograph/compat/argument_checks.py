@@ -1,7 +1,8 @@
 """MindSpore's private module `_checkparam`: checks of arguments that published packages call.
 
-Programs import it as `mindspore._checkparam`; nothing in duograph does. Each function returns the
-value that it has checked.
+Programs import it as `mindspore._checkparam`; nothing in duograph imports it. Most functions return
+the value that they have checked. `arg_name` and `prim_name` name the argument and the op in error
+messages. The relation `rel` is a constant of this module, such as `GE`.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ def _subject(arg_name: str | None, prim_name: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    """Return whether a value is an instance of `kind`, where a bool does not count as a number."""
+    """Return whether a value is an instance of `kind`; a bool does not count as a number."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def check_is_number(
     arg_value: T, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
 ) -> T:
-    """Return the argument if it is a number of exactly that type; bools are refused.
+    """Return the argument if it is a number of the type `arg_type`; bools are refused.
 
     Raises:
-        TypeError: another type.
+        TypeError: the argument has another type.
     """
     if not _is(arg_value, arg_type):
         raise ArgumentError(
@@ -75,11 +76,11 @@ def _compared(
 def check_int(
     arg_value: int, value: int, rel: int, arg_name: str | None = None, prim_name: str | None = None
 ) -> int:
-    """Return the argument if it is an int in the relation `rel`, such as `GE`, to a value.
+    """Return the argument if it is an int in the relation `rel`, such as `GE`, to `value`.
 
     Raises:
-        TypeError: no int.
-        ValueError: outside the relation.
+        TypeError: the argument is no int.
+        ValueError: the relation does not hold.
     """
     return int(_compared(arg_value, value, rel, int, arg_name, prim_name))
 
@@ -91,7 +92,10 @@ def check_float(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> float:
-    """Return the argument if it is a float in the relation `rel`. Raises as `check_int`."""
+    """Return the argument if it is a float in the relation `rel`, such as `GE`, to `value`.
+
+    The errors are those of `check_int`.
+    """
     return float(_compared(arg_value, value, rel, float, arg_name, prim_name))
 
 
@@ -104,7 +108,11 @@ def check_number_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> T:
-    """Return a number of a type in a range such as `INC_BOTH`. Raises as `check_int`."""
+    """Return the argument if it is a number of type `value_type` between the limits.
+
+    `rel`, such as `INC_BOTH`, says which limits belong to the range. The errors are those of
+    `check_int`.
+    """
     check_is_number(arg_value, value_type, arg_name, prim_name)
     text, above, below = _RANGES[rel]
     if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
@@ -123,7 +131,7 @@ def check_int_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> int:
-    """Return an int in a range. Raises as `check_int`."""
+    """Return the argument if it is an int between the limits; see `check_number_range`."""
     return int(
         check_number_range(arg_value, lower_limit, upper_limit, rel, int, arg_name, prim_name)
     )
@@ -137,7 +145,7 @@ def check_float_range(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> float:
-    """Return a float in a range. Raises as `check_int`."""
+    """Return the argument if it is a float between the limits; see `check_number_range`."""
     return float(
         check_number_range(arg_value, lower_limit, upper_limit, rel, float, arg_name, prim_name)
     )
@@ -148,8 +156,9 @@ def _signed(kind: type, rel: int, text: str) -> Callable[..., object]:
 
     Args:
         kind: int or float.
-        rel: the relation that the number must have to 0: a constant of this module such as `GT`.
-        text: the sign in words. "positive" names the function `check_positive_int`.
+        rel: the relation that the number must have to 0, a constant of this module such as `GT`.
+        text: the sign in words, for the name of the function: "positive" makes
+            `check_positive_int`.
     """
 
     def check(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
@@ -176,22 +185,22 @@ check_non_negative_float = _signed(float, GE, "non_negative")
 def check_equal_int(
     arg_value: int, value: int, arg_name: str | None = None, prim_name: str | None = None
 ) -> int:
-    """Return an int that equals a value. Raises as `check_int`."""
+    """Return the argument if it is an int that equals `value`; errors are those of `check_int`."""
     return check_int(arg_value, value, EQ, arg_name, prim_name)
 
 
 def check_is_int(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
-    """Return an int. Raises as `check_is_number`."""
+    """Return the argument if it is an int; raise TypeError otherwise."""
     return check_is_number(arg_value, int, arg_name, prim_name)
 
 
 def check_is_float(arg_value: T, arg_name: str | None = None, prim_name: str | None = None) -> T:
-    """Return a float. Raises as `check_is_number`."""
+    """Return the argument if it is a float; raise TypeError otherwise."""
     return check_is_number(arg_value, float, arg_name, prim_name)
 
 
 def check_bool(arg_value: bool, arg_name: str | None = None, prim_name: str | None = None) -> bool:
-    """Return a bool. Raises as `check_is_number`."""
+    """Return the argument if it is a bool; raise TypeError otherwise."""
     return bool(check_is_number(arg_value, bool, arg_name, prim_name))
 
 
@@ -201,10 +210,10 @@ def check_string(
     arg_name: str | None = None,
     prim_name: str | None = None,
 ) -> str:
-    """Return a string that is one of the valid ones.
+    """Return the argument if it is one of the strings `valid_values`.
 
     Raises:
-        ValueError: another string, or no string.
+        ValueError: the argument is another string, or no string.
     """
     if not isinstance(arg_value, str) or arg_value not in valid_values:
         raise ArgumentValueError(
@@ -220,10 +229,10 @@ def check_value_type(
     valid_types: type | Sequence[type],
     prim_name: str | None = None,
 ) -> T:
-    """Return a value of one of the types; a bool is one only if `bool` is among them.
+    """Return the value if it has one of the types; a bool counts only if `bool` is among them.
 
     Raises:
-        TypeError: another type.
+        TypeError: the value has another type.
     """
     types = (valid_types,) if isinstance(valid_types, type) else tuple(valid_types)
     wrong_bool = isinstance(arg_value, bool) and bool not in types
@@ -238,10 +247,10 @@ def check_value_type(
 def check_type_name(
     arg_name: str, arg_type: T, valid_types: Sequence[object], prim_name: str | None
 ) -> T:
-    """Return a type or dtype that is one of the valid ones.
+    """Return `arg_type`, a type or dtype, if it is one of `valid_types`.
 
     Raises:
-        TypeError: another one.
+        TypeError: it is another one.
     """
     if arg_type not in list(valid_types):
         raise ArgumentError(
@@ -258,10 +267,10 @@ def check_subclass(
     prim_name: str | None = None,
     addition_error_info: str | None = None,
 ) -> None:
-    """Check that a dtype is one of the valid ones.
+    """Check that a dtype is one of `template_types`.
 
     Raises:
-        TypeError: another one.
+        TypeError: it is another one; `addition_error_info` is appended to the message.
     """
     valid = template_types if isinstance(template_types, Iterable) else (template_types,)
     try:
@@ -275,10 +284,10 @@ def check_subclass(
 def check_types_same_and_valid(
     args: Mapping[str, object], valid_values: Sequence[object], prim_name: str | None = None
 ) -> None:
-    """Check that named dtypes are all the same, and one of the valid ones.
+    """Check that the dtypes in `args` (name -> dtype) are all the same, and one of `valid_values`.
 
     Raises:
-        TypeError: they are not.
+        TypeError: a dtype is not valid, or differs from the first.
     """
     for name, dtype in args.items():
         check_subclass(name, dtype, valid_values, prim_name)
@@ -291,10 +300,10 @@ def check_types_same_and_valid(
 
 
 def check_isinstance(arg_name: str, arg_value: T, classes: type | tuple[type, ...]) -> T:
-    """Return an instance of the classes.
+    """Return the value if it is an instance of one of the classes.
 
     Raises:
-        ValueError: an instance of another class.
+        ValueError: it is an instance of another class.
     """
     if not isinstance(arg_value, classes):
         raise ArgumentValueError(f"{arg_name}: got {arg_value!r}; wanted an instance of {classes}")

@@ -1,6 +1,6 @@
-"""The tables of MindSpore's import paths and old names. `served_paths` serves what they say.
+"""The tables of MindSpore's import paths and old names, which `served_paths` makes importable.
 
-A row of `PATHS` is needed only for a path that is no file of this package, or whose file lacks
+`PATHS` has a row for a path only if duograph has no module file at that path, or if that file lacks
 names that MindSpore has there. The module holds data and imports nothing.
 """
 

@@ -1,7 +1,7 @@
 """Private helpers of MindSpore's attention and interpolation that published packages import.
 
-The table of paths serves them below `ops.function.nn_func`; nothing in duograph imports this
-module. Each name does what those packages use it for.
+Programs import them from `mindspore.ops.function.nn_func`, a path that `paths.PATHS` maps to this
+module; nothing in duograph imports it. Each function does what those packages need of it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ __all__: list[str] = []
 
 
 def linear(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
-    """Return `x @ w.T + b`; `w` has shape (outputs, inputs), `b` may be None."""
+    """Return `x @ w.T + b`; `w` has shape (outputs, inputs), and `b` may be None."""
     product = ops.matmul(x, w.swapaxes(-1, -2))
     return product if b is None else product + b
 
 
 def _inner_dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """Return `x` with elements dropped with probability `p` while training."""
+    """Return `x` with elements dropped with probability `p` if `training`, else `x` unchanged."""
     return ops.dropout(x, p=p, training=True) if training and p > 0 else x
 
 
 def _inner_pad(x: Tensor, padding: Sequence[int], value: float | None = None) -> Tensor:
-    """Pad a Tensor of any dtype, bool included; see `ops.pad`."""
+    """Pad a Tensor of any dtype, bool included; arguments are those of `ops.pad`."""
     numbers = x.astype(int32) if x.dtype is bool_ else x
     return ops.pad(numbers, padding, value=value).astype(x.dtype)
 
@@ -46,10 +46,12 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Multiply query, key and value by three weights and add biases; return the three products.
+    """Project query, key and value by the weights and biases named after them.
+
+    Return the three results.
 
     Raises:
-        ValueError: a weight or bias does not fit.
+        ValueError: the shape of a weight or bias does not fit.
     """
     size = q.shape[-1]
     rows = (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v))
@@ -65,10 +67,10 @@ def _in_projection(
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None, k_is_v: bool, q_is_k: bool
 ) -> tuple[Tensor, ...]:
-    """Multiply query, key and value by the thirds of one weight of shape (3 * size, size).
+    """Project query, key and value by the three thirds of one weight of shape (3 * size, size).
 
-    Returns the three products. If `k_is_v` and `q_is_k`, the three are one Tensor, which one matmul
-    multiplies by the whole weight.
+    Returns the three results. `k_is_v` and `q_is_k` say that key is value and query is key; if both
+    hold, one matmul with the whole weight computes all three.
     """
     size = q.shape[-1]
     if k_is_v and q_is_k:
@@ -96,7 +98,7 @@ def _check_kpm_shape(query_ndim: int, kmp_ndim: int) -> None:
     """Raise unless a key padding mask has one axis less than the query.
 
     Raises:
-        ValueError: another number of axes.
+        ValueError: the mask has another number of axes.
     """
     if kmp_ndim != query_ndim - 1:
         raise ShapeError(
@@ -115,8 +117,8 @@ def _check_attn_mask_shape(
     """Raise unless an attention mask has 2 or 3 axes, and sizes that fit the query and key.
 
     Raises:
-        ValueError: a rank other than 2 and 3, or another shape than (heads, queries, keys) for a
-            query without a batch axis.
+        ValueError: the mask has a rank other than 2 and 3; or the query has no batch axis, and a
+            mask of rank 3 is not (heads, queries, keys).
     """
     if attn_mask_ndim not in (2, 3):
         raise ShapeError(f"attention: attn_mask has rank {attn_mask_ndim}; wanted 2 or 3")
@@ -126,7 +128,7 @@ def _check_attn_mask_shape(
 
 
 def _interploate_ext_make_tuple(input: Tensor, value: float | Sequence[float]) -> Sequence[float]:
-    """Return one value for each spatial axis of an image of shape (N, C, ...)."""
+    """Return one value per spatial axis of `input` (N, C, ...): a single number is repeated."""
     if isinstance(value, (int, float)):
         return (value,) * (input.ndim - 2)
     return value
@@ -135,14 +137,14 @@ def _interploate_ext_make_tuple(input: Tensor, value: float | Sequence[float]) -
 def _interpolate_ext_scale_factor_convert_size(
     input: Tensor, scale_factor: Sequence[float]
 ) -> tuple[int, ...]:
-    """Return the sizes of the spatial axes after scaling, rounded down."""
+    """Return the sizes of the spatial axes after scaling by `scale_factor`, rounded down."""
     return tuple(math.floor(n * f) for n, f in zip(input.shape[2:], scale_factor, strict=False))
 
 
 def _projection_weights(
     packed: Tensor | None, q: Tensor | None, k: Tensor | None, v: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """Return the weights of query, key and value: separate ones, or the thirds of `packed`."""
+    """Return the weights of query, key and value: `q`, `k`, `v`, or else the thirds of `packed`."""
     if q is not None and k is not None and v is not None:
         return q, k, v
     if packed is not None:
@@ -157,10 +159,10 @@ def _masked(
     keys: int,
     dtype: DType,
 ) -> Tensor:
-    """Add the masks to attention scores of shape (N, heads, queries, keys and added ones).
+    """Add the masks to attention scores of shape (N, heads, queries, columns).
 
-    The masks have `keys` columns, those of the keys that the caller gave; added keys are visible.
-    Masks are converted to `dtype`, that of the query.
+    The columns are the `keys` keys of the caller, which the masks cover, and then keys that were
+    added and stay visible. Masks are converted to `dtype`, the dtype of the query.
     """
     batch, heads, length, columns = scores.shape
     for mask, rank in ((attn_mask, 3), (key_padding_mask, 2)):
@@ -203,19 +205,22 @@ def multi_head_attention_forward(
     q_is_k: bool = False,
     dtype: DType = float32,
 ) -> tuple[Tensor, Tensor]:
-    """Attention with the weights of the caller; `nn.MultiheadAttention` describes it.
+    """Compute multi-head attention with the caller's weights.
+
+    The arguments that are not listed are those of `nn.MultiheadAttention`.
 
     Args:
         query, key, value: shape (length, N, E), or without the axis N.
-        static_k, static_v: refused.
-        is_causal: says that `attn_mask` hides later keys; the mask itself is what counts.
-        k_is_v, q_is_k, dtype: recorded by callers to save work; they change no values.
+        static_k, static_v: must be None.
+        is_causal: a hint that `attn_mask` hides later keys; ignored, since the mask decides.
+        k_is_v, q_is_k, dtype: hints of callers to save work; ignored, since they change no values.
 
     Returns:
-        (output, attention weights), the weights averaged over the heads or for each head.
+        (output, attention weights); the weights are averaged over the heads with
+        `average_attn_weights`, else given for each head.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not fit.
         NotImplementedError: `static_k` or `static_v` is given.
     """
     if static_k is not None or static_v is not None:

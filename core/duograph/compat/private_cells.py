@@ -1,7 +1,8 @@
 """Private functions of MindSpore's recurrent layers that published packages import.
 
-The table of paths serves them, as in `from mindspore.nn.layer.rnn_cells import _gru_cell`; nothing
-in duograph imports this module. Each computes one step, with the weights as arguments.
+Programs import them from `mindspore.nn.layer.rnn_cells`, a path that `paths.PATHS` maps to this
+module; nothing in duograph imports it. Each function computes one time step. Its arguments are the
+input, the present state, and the weights and biases of the input (`_ih`) and of the state (`_hh`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ Bias = Tensor | None
 def _rnn_tanh_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next state of a network with tanh."""
+    """Return the next hidden state of a recurrent network with tanh."""
     return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, False)
 
 
 def _rnn_relu_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next state of a network with relu."""
+    """Return the next hidden state of a recurrent network with relu."""
     return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, True)
 
 
@@ -34,7 +35,7 @@ def _lstm_cell(
     b_ih: Bias,
     b_hh: Bias,
 ) -> tuple[Tensor, Tensor]:
-    """Return the next state and cell state of an LSTM."""
+    """Return the next hidden state and cell state of an LSTM; `hidden` holds the present ones."""
     h, c = ops.lstm_step(ops.dense(inputs, w_ih, b_ih), hidden[0], hidden[1], w_hh, b_hh)
     return h, c
 
@@ -42,5 +43,5 @@ def _lstm_cell(
 def _gru_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next state of a GRU."""
+    """Return the next hidden state of a GRU."""
     return ops.gru_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh)

@@ -1,6 +1,7 @@
-"""Private names of MindSpore's data sets that published packages import.
+"""Private functions of MindSpore's datasets that published packages import.
 
-The table of paths serves them; nothing in duograph imports this module.
+Programs import them by MindSpore's paths, which `paths.PATHS` maps to this module; nothing in
+duograph imports it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ __all__ = ["hwc_to_chw", "is_numpy"]
 
 
 def is_numpy(img: object) -> bool:
-    """Return whether an image is an array."""
+    """Return whether an image is a NumPy array."""
     return isinstance(img, np.ndarray)
 
 
 def hwc_to_chw(img: object) -> Array:
-    """Return an image (height, width, channels) as (channels, height, width); others unchanged.
+    """Transpose an image (height, width, channels) to (channels, height, width).
+
+    An array that has not 3 axes is returned unchanged.
 
     Raises:
-        TypeError: no array.
+        TypeError: the image is no array.
     """
     if not isinstance(img, np.ndarray):
         raise ArgumentError(f"hwc_to_chw: got {type(img).__name__}; wanted an array")

@@ -1,7 +1,8 @@
 """Private names of MindSpore that published packages import.
 
-The table of paths serves them, as in `from mindspore.parallel._utils import _get_device_num`;
-nothing in duograph imports this module. Each name does what those packages use it for.
+Programs import them by MindSpore's paths, as in `from mindspore.parallel._utils import
+_get_device_num`, which `paths.PATHS` maps to this module; nothing in duograph imports it. Each name
+does what those packages need of it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _get_parallel_mode() -> object:
-    """Return the recorded parallel mode, ``"stand_alone"`` by default."""
+    """Return the setting `parallel_mode` of `set_auto_parallel_context`.
+
+    "stand_alone" by default.
+    """
     return context.get_auto_parallel_context("parallel_mode")
 
 
@@ -42,22 +46,22 @@ def _get_global_rank() -> int:
 
 
 def _get_gradients_mean() -> bool:
-    """Return the recorded setting `gradients_mean`: whether devices average their gradients."""
+    """Return the setting `gradients_mean`: whether ranks average their gradients or add them."""
     return bool(context.get_auto_parallel_context("gradients_mean"))
 
 
 def _get_pipeline_stages() -> int:
-    """Return the recorded setting `pipeline_stages`, a number of stages."""
+    """Return the setting `pipeline_stages`, a number of stages."""
     return int(context.get_auto_parallel_context("pipeline_stages"))
 
 
 def _is_sharding_propagation() -> bool:
-    """Return False; in MindSpore, whether shardings are propagated from marked ops to others."""
+    """Return False; in MindSpore: whether shardings propagate from marked ops to others."""
     return False
 
 
 def _is_pynative_parallel() -> bool:
-    """Return False; in MindSpore, whether eager code runs on several devices."""
+    """Return False; in MindSpore: whether eager code runs on several devices."""
     return False
 
 
@@ -65,9 +69,10 @@ def _is_pynative_parallel() -> bool:
 
 
 def opt_init_args_register(fn: F) -> F:
-    """Decorate the `__init__` of an optimiser to keep its arguments on it.
+    """Decorate the `__init__` of an optimiser so that the optimiser keeps its arguments.
 
-    `init_params`, `init_learning_rate` and `init_args` hold the parameters, the rate and the rest.
+    They are kept in `init_params` (the parameters), `init_learning_rate`, and `init_args` (the
+    rest).
     """
     signature = inspect.signature(fn)
 
@@ -88,7 +93,10 @@ def opt_init_args_register(fn: F) -> F:
 
 
 def cell_attr_register(fn: F | None = None, attrs: object = None) -> F | Callable[[F], F]:
-    """Decorate the `__init__` of a Cell; compiled code compares attributes without a mark."""
+    """Return the `__init__` of a Cell unchanged; usable as a decorator with or without arguments.
+
+    MindSpore marks attributes that compiled code depends on in this way; duograph needs no mark.
+    """
     if fn is None:
         return cast("Callable[[F], F]", functools.partial(cell_attr_register, attrs=attrs))
     return fn
@@ -96,18 +104,19 @@ def cell_attr_register(fn: F | None = None, attrs: object = None) -> F | Callabl
 
 @contextlib.contextmanager
 def no_init_parameters() -> Iterator[None]:
-    """Make Cells whose Parameters are about to be loaded, without computing initial values.
+    """Return a context for making Cells whose Parameters will be loaded; it has no effect.
 
-    Initial values are always computed at their first use, so those that are loaded before are not
-    computed at all, inside this context and elsewhere.
+    In MindSpore it avoids computing initial values. duograph computes them at their first use, so
+    values that are loaded before are never computed.
     """
     yield
 
 
 class _VirtualDatasetCell(Cell):
-    """Cell that calls another one with its inputs.
+    """A Cell that calls another Cell with its inputs.
 
-    MindSpore's Cell of this name cuts each batch into one part per device; one process has it all.
+    MindSpore's Cell of this name divides each batch among devices; in duograph one process has the
+    whole batch.
     """
 
     def __init__(self, backbone: Cell) -> None:
@@ -119,7 +128,7 @@ class _VirtualDatasetCell(Cell):
 
 
 def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
-    """Return (inputs, outputs) that a weight of shape (out, in, kernel...) connects."""
+    """Return (number of inputs, number of outputs) of a weight of shape (out, in, kernel...)."""
     return _fans(tuple(shape))
 
 
@@ -127,7 +136,7 @@ def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def _get_cache_prim(cls: type) -> Callable[..., object]:
-    """Return a function that creates a primitive of class `cls`, or returns an earlier equal one.
+    """Return a function that creates primitives of class `cls` and caches them by arguments.
 
     Two calls with equal arguments return the same primitive.
     """
@@ -150,21 +159,21 @@ _primexpr = constexpr
 
 
 class _PyNativeExecutor:
-    """The methods of MindSpore's executor of eager code that published packages call."""
+    """A stand-in for MindSpore's executor of eager code, with the methods that packages call."""
 
     def sync(self) -> None:
         """Wait until all work of the current device has finished."""
         synchronize()
 
     def enable_grad(self) -> bool:
-        """Return True: gradients can always be taken, by `grad` and similar functions."""
+        """Return True: duograph can always take gradients, by `grad` and similar functions."""
         return True
 
     def set_enable_grad(self, flag: bool) -> None:
-        """Accept True and refuse False: recording depends on `grad` and similar functions alone.
+        """Accept True and refuse False: only `grad` and similar functions record operations.
 
         Raises:
-            NotImplementedError: False.
+            NotImplementedError: `flag` is False.
         """
         if not flag:
             raise UnsupportedOpError(
@@ -177,15 +186,15 @@ _pynative_executor = _PyNativeExecutor()
 
 
 class _CellGraphExecutor:
-    """The methods of MindSpore's executor of graphs that published packages call."""
+    """A stand-in for MindSpore's executor of graphs, with the methods that packages call."""
 
     def compile(self, obj: Cell, *args: object, **kwargs: object) -> tuple[str, bool]:
-        """Compile a Cell for the types of its arguments; return (a name of the program, True)."""
+        """Compile a Cell for the types of its arguments; return (a name for the program, True)."""
         obj.compile(*args, **kwargs)
         return f"{type(obj).__name__}.{id(obj)}", True
 
     def __call__(self, obj: Cell, *args: object, phase: str = "predict") -> Any:
-        """Call a Cell, which GRAPH_MODE compiles; return its result. `phase` is ignored."""
+        """Call a Cell and return its result; `phase` is ignored."""
         del phase
         return obj(*args)
 
@@ -195,19 +204,19 @@ cells_compile_cache: dict[int, object] = {}
 
 
 class MSContext:
-    """MindSpore's C++ context; packages ask it for the version of an Ascend chip."""
+    """A stand-in for MindSpore's C++ context, which packages ask for an Ascend chip's version."""
 
     _instance: MSContext | None = None
 
     @classmethod
     def get_instance(cls) -> MSContext:
-        """Return the only instance."""
+        """Return the only instance of this class."""
         if cls._instance is None:
             cls._instance = cls()
         return cls._instance
 
     def get_ascend_soc_version(self) -> str:
-        """Return "": there is no Ascend chip."""
+        """Return "", because duograph runs on no Ascend chip."""
         return ""
 
 
@@ -218,7 +227,7 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
     """Create a folder if it does not exist; return its absolute path.
 
     Raises:
-        TypeError: no string, or an empty one.
+        TypeError: `path` is no string, or a blank one.
     """
     if not isinstance(path, str) or not path.strip():
         raise TypeError(f"{arg_name}: got {path!r}; wanted the path of a folder")
@@ -230,7 +239,7 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
 def _function_forbid_reuse(fn: F) -> F:
     """Return `fn` unchanged.
 
-    MindSpore's decorator forbids that compiled functions share the code of `fn`; here they never
-    do.
+    In MindSpore, this decorator forbids compiled functions to share the code of `fn`; in duograph
+    they never do.
     """
     return fn

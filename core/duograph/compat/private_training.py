@@ -1,7 +1,8 @@
 """Private names of MindSpore about mixed precision, checkpoints and logging.
 
-The table of paths serves them, as in `from mindspore.train.amp import _auto_black_list`; nothing
-in duograph imports this module. Each name does what published packages use it for.
+Programs import them by MindSpore's paths, as in `from mindspore.train.amp import _auto_black_list`,
+which `paths.PATHS` maps to this module; nothing in duograph imports it. Each name does what
+published packages need of it.
 """
 
 from __future__ import annotations
@@ -65,17 +66,18 @@ def _get_logger() -> logging.Logger:
 
 
 def _is_role_sched() -> bool:
-    """Return False: no process schedules a parameter server here."""
+    """Return False: duograph has no process that schedules parameter servers."""
     return False
 
 
 class _no_grad(contextlib.ContextDecorator):
-    """Context manager and decorator for code through which no gradient flows.
+    """Context manager and decorator that MindSpore has for code without gradients.
 
-    Outside `grad` and similar functions nothing is recorded, so it has no effect there.
+    Outside `grad` and similar functions no operations are recorded, so it has no effect there.
+    Inside them it is not supported.
 
     Raises:
-        NotImplementedError: it is entered while a gradient is being recorded.
+        NotImplementedError: it is entered inside a function whose gradient is being taken.
     """
 
     def __enter__(self) -> None:
@@ -93,7 +95,7 @@ class _no_grad(contextlib.ContextDecorator):
 
 
 class AmpLevel(enum.Enum):
-    """Levels of mixed precision, as values of default arguments."""
+    """Levels of mixed precision; packages use them as default arguments."""
 
     AmpO0 = 0
     AmpO1 = 1
@@ -103,7 +105,10 @@ class AmpLevel(enum.Enum):
 
 
 def mixed_precision_cast(dst_dtype: DType, x: object) -> object:
-    """Return a Tensor, or nested tuples and lists of some, with its floats in `dst_dtype`."""
+    """Cast the floating-point Tensors in `x` to `dst_dtype`.
+
+    `x` may be nested tuples, lists, dicts.
+    """
     if isinstance(x, (tuple, list)):
         return type(x)(mixed_precision_cast(dst_dtype, v) for v in x)
     if isinstance(x, dict):
@@ -114,9 +119,9 @@ def mixed_precision_cast(dst_dtype: DType, x: object) -> object:
 
 
 def _auto_black_list(network: Cell, black_list: Sequence[type[Cell]], dtype: DType) -> Cell:
-    """Mark a network to compute in `dtype`, except layers of the listed classes; return it.
+    """Make a network compute in `dtype`, except layers of the listed classes; return the network.
 
-    Those layers compute in float32.
+    Layers of the listed classes compute in float32.
     """
     _cast_all_but(network, tuple(black_list), dtype)
     return network
@@ -129,12 +134,12 @@ def _auto_mixed_precision_rewrite(
     white_list: Sequence[type[Cell]] | None = None,
     black_list: Sequence[type[Cell]] | None = None,
 ) -> Cell:
-    """Mark layers to compute in `dtype`: those of a white list, or all but those of a black list.
+    """Make layers compute in `dtype`: those of a white list, or all but those of a black list.
 
     Returns a Cell that calls the network and casts its 16-bit results to float32.
 
     Raises:
-        ValueError: both lists or none.
+        ValueError: both lists or neither of them are given.
     """
     if white_list is not None and black_list is None:
         _cast_cells(network, tuple(white_list), dtype)
@@ -151,7 +156,7 @@ def _auto_mixed_precision_rewrite(
 
 
 def _update_param(param: Parameter, new_param: object, strict_load: bool) -> None:
-    """Write the value `new_param` of a checkpoint into the Parameter `param`.
+    """Write `new_param`, a value of a checkpoint, into the Parameter `param`.
 
     Raises:
         ValueError: the value is no Tensor, or its shape or dtype does not fit.
@@ -172,7 +177,8 @@ def _load_dismatch_prefix_params(
 
     Args:
         parameter_dict: the checkpoint's entries by name.
-        param_not_load: names that are not loaded yet; those that are loaded here are removed.
+        param_not_load: names of Parameters that are not loaded yet; the names that this function
+            loads are removed from the list.
 
     Raises:
         ValueError: a value does not fit.
@@ -185,21 +191,21 @@ def _load_dismatch_prefix_params(
 
 
 def _handle_loss(loss: object) -> object:
-    """Return the mean of a loss as a float; of several Tensors, the first one unchanged."""
+    """Return the mean of a loss as a float; of a tuple of Tensors, return the first Tensor."""
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss
     return float(np.mean(loss.asnumpy())) if isinstance(loss, Tensor) else loss
 
 
 def set_cur_net(net: Cell) -> None:
-    """Accept the network that checkpoints will be saved of; callbacks here ask the Model."""
+    """Do nothing; in MindSpore: record the network of which checkpoints will be saved."""
     del net
 
 
 class _Function:
     """Base class of user-defined functions with their own gradient, which are not supported.
 
-    Subclasses can be defined; to apply one raises an error.
+    Subclasses can be defined, but their `apply` raises an error.
     """
 
     @classmethod
@@ -218,10 +224,10 @@ class _Function:
 
 
 def _grad_scale_map(scale_value: Tensor, inputs: object) -> object:
-    """Return nested tuples of gradients, each multiplied by a scale."""
+    """Multiply the gradients in `inputs`, nested tuples of Tensors, by a scale."""
     return ops.HyperMap()(lambda grad: grad * ops.cast(scale_value, grad.dtype), inputs)
 
 
 def _grad_unscale_map(scale_value: Tensor, inputs: object) -> object:
-    """Return nested tuples of gradients, each divided by a scale."""
+    """Divide the gradients in `inputs`, nested tuples of Tensors, by a scale."""
     return ops.HyperMap()(lambda grad: grad / ops.cast(scale_value, grad.dtype), inputs)

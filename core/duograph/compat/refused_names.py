@@ -1,8 +1,8 @@
-"""Names of MindSpore that cannot work here: they can be imported, and refuse when they are used.
+"""Names of MindSpore that cannot work in duograph: importing one works, using it raises an error.
 
-`served_paths` serves them after all other names, so that a row is overridden by a name that works.
-Rows are for what has no meaning without an Ascend chip, a cluster or MindSpore's own tools, and for
-training on several processes, which is not built yet. The module imports the errors only.
+`served_paths` looks them up after all other names, so that a name that works takes precedence. The
+table lists what has no meaning without an Ascend chip, a cluster or MindSpore's own tools, and
+training on several processes as far as it is not built yet. The module may import only the errors.
 """
 
 from __future__ import annotations
@@ -145,14 +145,14 @@ def _reasons() -> dict[tuple[str, str], str]:
 
 
 def is_refused(value: object) -> bool:
-    """Tell whether an object is a name that refuses to be used."""
+    """Return whether an object stands for a name that cannot be used."""
     return isinstance(value, _Refused)
 
 
 class _Refused:
     """Object in place of a name that cannot work: calling it raises an error with the reason.
 
-    Its attributes are such objects, too.
+    Its attributes are such objects as well.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -177,11 +177,11 @@ class _Refused:
 
 @functools.cache
 def refused(name: str, reason: str) -> _Refused:
-    """Return the object of a name that refuses; one for each name and reason."""
+    """Return the object in place of a name that cannot work; the same one for equal arguments."""
     return _Refused(name, reason)
 
 
 def find(path: str, name: str) -> _Refused | None:
-    """Return the refusing object for a name in a namespace, or None if the table lacks it."""
+    """Return the object in place of a refused name, or None if the table does not list the name."""
     reason = _reasons().get((path, name))
     return None if reason is None else refused(name, reason)

@@ -1,7 +1,8 @@
 """Small functions of MindSpore's top namespace: buffers, dtypes of objects, and settings.
 
-The package serves them as `duograph.NAME`; nothing else in duograph imports this module. A setting
-without a meaning here is checked and kept, so that a script can read it back, with one warning.
+`served_paths` makes them available as `duograph.NAME`; nothing else in duograph imports this
+module. A setting without a meaning in duograph is checked and stored, so that a script can read it
+back, and warns once.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ __all__ = [
 
 
 class _Quantised(enum.Enum):
-    """Base class of QuantDtype."""
+    """Base class of `QuantDtype`, an enumeration of integer types of quantised networks."""
 
     def __str__(self) -> str:
         return str(self._name_)
 
     def value(self) -> int:
-        """Return the number that stands for the name in files."""
+        """Return the number that represents the type in MindSpore's files."""
         return int(self._value_)
 
 
@@ -63,12 +64,12 @@ def frombuffer(buffer: object, dtype: DTypeLike, count: int = -1, offset: int = 
         buffer: bytes, a bytearray, or another object with Python's buffer protocol; it is copied.
         dtype: dtype of the elements.
         count: how many elements; -1 for all.
-        offset: the byte at which they begin.
+        offset: position of the first element in bytes.
 
     Raises:
-        TypeError: no buffer.
-        ValueError: no element, or the bytes do not make up whole elements. The error is a
-            RuntimeError, too.
+        TypeError: `buffer` does not support the buffer protocol.
+        ValueError: there is no element, or the bytes do not make up whole elements. The error is
+            also a RuntimeError.
 
     Examples:
         >>> import duograph as ms
@@ -97,7 +98,7 @@ def frombuffer(buffer: object, dtype: DTypeLike, count: int = -1, offset: int = 
 
 
 class BufferSizeError(ArgumentValueError, RuntimeError):
-    """Error for a buffer whose size does not fit the elements that were asked for."""
+    """Error: the size of a buffer does not fit the requested elements."""
 
 
 _PYTHON: dict[type, DType] = {bool: bool_, int: int64, float: float32}
@@ -108,7 +109,7 @@ def get_py_obj_dtype(obj: object) -> DType:
     (`mindspore.get_py_obj_dtype`).
 
     Raises:
-        NotImplementedError: an object of another kind.
+        NotImplementedError: `obj` is something else.
 
     Examples:
         >>> import duograph as ms
@@ -131,12 +132,13 @@ def merge_sliced_parameter(
     """Join the slices of a Parameter along the first axis (`mindspore.merge_sliced_parameter`).
 
     Args:
-        sliced_parameters: Parameters of the same name and sizes, in the order of their ranks.
-        strategy: None; files of strategies are refused.
+        sliced_parameters: Parameters with the same name, dtype and sizes but for the first axis, in
+            the order of their ranks.
+        strategy: must be None; strategy files are not supported.
 
     Raises:
-        TypeError: no list of Parameters.
-        ValueError: no slice, several names, or sizes that do not fit.
+        TypeError: not a list of Parameters.
+        ValueError: there is no slice, there are several names, or the sizes do not fit.
 
     Examples:
         >>> import duograph as ms
@@ -164,7 +166,7 @@ def merge_sliced_parameter(
 
 
 def ms_memory_recycle() -> None:
-    """Collect unused objects and give cached memory back (`mindspore.ms_memory_recycle`).
+    """Collect unused Python objects and free cached device memory (`mindspore.ms_memory_recycle`).
 
     Examples:
         >>> import duograph as ms
@@ -175,11 +177,11 @@ def ms_memory_recycle() -> None:
 
 
 def set_recursion_limit(recursion_limit: int = 1000) -> None:
-    """Accept a limit of the calls that a compiled function may nest, of which there is none here.
+    """Check and ignore a limit of nested calls in compiled functions; duograph has no such limit.
 
     Raises:
-        TypeError: no int.
-        ValueError: below 1.
+        TypeError: the limit is no int.
+        ValueError: the limit is below 1.
 
     Examples:
         >>> import duograph as ms
@@ -203,13 +205,13 @@ _algo = dict(_ALGO)
 
 
 def set_algo_parameters(**kwargs: object) -> None:
-    """Keep settings of MindSpore's search for a parallel strategy; they choose nothing here.
+    """Store settings of MindSpore's search for a parallel strategy; duograph ignores them.
 
-    One warning says so.
+    The first call warns.
 
     Raises:
-        ValueError: an unknown setting.
-        TypeError: a value of another type.
+        ValueError: a setting is unknown.
+        TypeError: a value has another type than the setting.
     """
     for name, value in kwargs.items():
         known = _ALGO.get(_algo_name("set_algo_parameters", name))
@@ -223,10 +225,10 @@ def set_algo_parameters(**kwargs: object) -> None:
 
 
 def get_algo_parameters(attr_key: str) -> object:
-    """Return a setting that `set_algo_parameters` keeps.
+    """Return a setting that `set_algo_parameters` has stored, or its default.
 
     Raises:
-        ValueError: an unknown setting.
+        ValueError: the setting is unknown.
 
     Examples:
         >>> import duograph as ms
@@ -237,7 +239,7 @@ def get_algo_parameters(attr_key: str) -> object:
 
 
 def reset_algo_parameters() -> None:
-    """Give the settings of `set_algo_parameters` their first values again.
+    """Reset the settings of `set_algo_parameters` to their defaults.
 
     Examples:
         >>> import duograph as ms
@@ -253,10 +255,10 @@ def _algo_name(owner: str, name: str) -> str:
 
 
 def get_ps_context(attr_key: str) -> object:
-    """Return a setting of MindSpore's parameter servers, which are off.
+    """Return a setting of MindSpore's parameter servers, which duograph does not have.
 
     Raises:
-        ValueError: an unknown setting.
+        ValueError: the setting is unknown.
 
     Examples:
         >>> import duograph as ms

@@ -1,8 +1,9 @@
-"""Import hook that serves the paths of `paths.PATHS`, and names near a missing one.
+"""Import hook that makes MindSpore's import paths work, as the tables in `paths` describe.
 
-`duograph/__init__.py` installs it. A path without a file gets a module whose names other modules
-serve; a module that is a file gets a `__getattr__` for the names it lacks. When it is loaded, this
-module must import no other part of the package than the errors.
+`duograph/__init__.py` installs it. A path without a file becomes a module whose names come from
+other modules; a module with a file gets a `__getattr__` for the names that it lacks. Errors for
+missing names suggest similar ones. While it is being imported, this module must import no other
+part of the package than the errors and the tables.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ _noted: set[str] = set()
 
 
 def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
-    """Return the object of an old name of MindSpore's, or None if `name` is no such name.
+    """Return the object behind an old name of MindSpore; None if `name` is no old name.
 
-    Warns once per process for each name.
+    `find` looks up the present name, and `where` is the namespace, for the warning that each old
+    name causes once per process.
     """
     new = RENAMED.get(name)
     found = None if new is None else find(new)
@@ -52,12 +54,15 @@ def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
 
 
 def full_name(path: str) -> str:
-    """Return the module name of a path below the package; "" is the package itself."""
+    """Return the module name of a path relative to the package; "" is the package itself."""
     return f"{PACKAGE}.{path}" if path else PACKAGE
 
 
 def load(path: str) -> types.ModuleType | None:
-    """Import the module of a path, None if there is none; an error inside it is raised."""
+    """Import the module of a path and return it, or None if there is no such module.
+
+    An error inside the module is raised.
+    """
     try:
         return importlib.import_module(full_name(path))
     except MissingModuleError:
@@ -68,7 +73,7 @@ def serve(path: str, name: str) -> object:
     """Return the object that the tables provide for a name that the module of `path` lacks.
 
     Raises:
-        AttributeError: there is none; the message suggests similar names.
+        AttributeError: the tables have no such name; the message suggests similar names.
     """
     if name.startswith("__"):  # Python asks for these while modules are being loaded
         raise AttributeError(f"module {full_name(path)!r} has no attribute {name!r}")
@@ -85,10 +90,10 @@ def serve(path: str, name: str) -> object:
 
 
 def _find(path: str, name: str) -> object:
-    """Return the object that MindSpore has at `path` under `name`, or _MISSING.
+    """Return the object that MindSpore has at `path` under `name`, or `_MISSING`.
 
-    It is a sub-module of the path, or an object in the first source module of the path's row that
-    has the name; or it is found by `_extended` or among the refused names.
+    The object is a sub-module of the path; or belongs to the first module in the path's row of
+    `PATHS` that has the name; or comes from `_extended`, or from the table of refused names.
     """
     if not path and name in DTYPES:
         return getattr(load("dtype"), DTYPES[name])
@@ -115,7 +120,7 @@ def _find(path: str, name: str) -> object:
 def _extended(path: str, name: str) -> object:
     """Return the object of `mint` that MindSpore calls ``ops.name_ext`` or ``nn.NameExt``.
 
-    Returns _MISSING if there is none.
+    The result is `_MISSING` if there is none.
     """
     if path.partition(".")[0] == "nn" and (name in EXTENDED_LAYERS or name.endswith("Ext")):
         return getattr(load("mint.nn"), name.removesuffix("Ext"), _MISSING)
@@ -129,7 +134,7 @@ def _extended(path: str, name: str) -> object:
 
 
 def _present(path: str, name: str) -> object:
-    """Return the object called `name` in the module of a path, or in its sources; None if none."""
+    """Return the object called `name` in the module of a path or in its row of `PATHS`, or None."""
     found = vars(sys.modules[full_name(path)]).get(name, _MISSING)
     found = _find(path, name) if found is _MISSING else found
     return None if found is _MISSING else found
@@ -147,7 +152,7 @@ def served_names(path: str) -> list[str]:
 
 
 def nearest(path: str, name: str) -> str:
-    """Return "; did you mean ...?" for a name that a module lacks, or "" if nothing is near."""
+    """Return a hint such as "; did you mean duograph.ops.add?" for a missing name, or ""."""
     module = sys.modules.get(full_name(path))
     for other in NAMESPACES:
         loaded = sys.modules.get(full_name(other))
@@ -162,7 +167,7 @@ def nearest(path: str, name: str) -> str:
 
 
 class MissingModuleError(ModuleNotFoundError):
-    """Error: the package has no module or name of that path."""
+    """Error: the package has no module or name of this path."""
 
     def __init__(self, fullname: str) -> None:
         self.parent, _, self.missing = fullname.rpartition(".")
@@ -176,10 +181,10 @@ class MissingModuleError(ModuleNotFoundError):
 
 
 class _ServedLoader:
-    """Module loader for a path of MindSpore's that is no file here: it makes an empty module.
+    """Module loader for a path of MindSpore that is no file in duograph: it makes an empty module.
 
-    The module's attributes are served by `_attach`. The base classes in `importlib.abc` add
-    nothing, and their import takes as long as twenty of our modules.
+    `_attach` gives the module its attributes. The class does not derive from `importlib.abc`, whose
+    import would take as long as twenty modules of duograph.
     """
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
@@ -193,7 +198,7 @@ class _ServedLoader:
 
 
 class _FileLoader(importlib.machinery.SourceFileLoader):
-    """Module loader for a file of the package that also serves names from other modules."""
+    """Module loader for a file of the package that also provides names from other modules."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
@@ -202,7 +207,7 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
 
 
 def _attach(module: types.ModuleType, path: str) -> None:
-    """Give a module a `__getattr__` and `__dir__` that serve the names of its row in `PATHS`."""
+    """Give a module a `__getattr__` and `__dir__` that provide the names of its row in `PATHS`."""
     without_file = "__file__" not in vars(module)
 
     def get(name: str) -> object:
@@ -221,7 +226,7 @@ def _attach(module: types.ModuleType, path: str) -> None:
 
 
 class _Finder:
-    """Import hook, before Python's own, for the paths that have a row in `PATHS`."""
+    """Import hook for the paths that have a row in `PATHS`; it runs before Python's own hooks."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -238,7 +243,9 @@ class _Finder:
 
 
 class _LastFinder:
-    """Import hook, after all others: raises an error for a missing module of the package.
+    """Import hook that raises an error for a missing module of the package.
+
+    It runs after all others.
 
     The error names similar modules that exist.
     """

@@ -1,7 +1,7 @@
-"""Layers that MindSpore has in `nn` and in `mint.nn`, as one class; `mint.nn` defines them.
+"""Layers that MindSpore has both in `nn` and in `mint.nn`, as one class; `mint.nn` defines them.
 
-The table of paths serves them in `nn`, which itself may not import `mint`; nothing in duograph
-imports this module.
+`paths.PATHS` makes them available in `nn`, which must not import `mint` itself; nothing in duograph
+imports this module directly.
 """
 
 from __future__ import annotations

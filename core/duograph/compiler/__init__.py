@@ -1,14 +1,14 @@
 """Compiled functions: `jit`, its options, its cache of programs, and `explain`.
 
-The front end evaluates source into graphs, `execution` lowers them; this package decides when to
-compile and which program serves a call. Users call it; `nn.Cell` calls `graph_call`.
+The front end evaluates source into graphs, and `execution` lowers the graphs. This package decides
+when to compile and which program serves a call. Users call it; `nn.Cell` calls `graph_call`.
 
 Terms of this package:
 
 - A *program* (`CompiledProgram`) is a function compiled for one *signature*: the types of the
   Tensor arguments and the values of the others, as they stand in a cache key (`JitKey`).
-- A *state tensor* is a tensor that a program reads although it is no argument, such as a
-  Parameter.
+- A *state tensor* is a tensor, such as a Parameter, that a program reads and that is not an
+  argument.
 - A *capture* is a value from outside the function that its program contains as a constant. The
   program's *guard* compares the captures with the present values before each call. If one has
   changed, the policy `stale_captures` decides: compile again, warn, raise, or use the old value.

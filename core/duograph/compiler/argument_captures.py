@@ -1,9 +1,10 @@
 """Removes captures that need no guard, because the cache key contains the captured values.
 
 A capture is a value from outside a compiled function that its program contains as a constant. The
-cache key holds arrays and frozen dataclasses among the arguments by value, so a program that a key
-finds fits their contents. `compiler.evaluate` calls `without_contents` when a program is finished.
-It never changes an argument.
+cache key compares arrays and frozen dataclasses among the arguments by their contents. A program
+found by such a key therefore fits these contents, and its guard need not compare them again.
+`compiler.evaluate` calls `without_contents` when a program is finished. The module never changes an
+argument.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
     """Remove the captures of contents of arrays and frozen dataclasses among the arguments.
 
     The cache key compares these arguments by value. Another call may therefore pass another object
-    with the same contents; a guard that looks at the first object would then be wrong. If any other
-    capture holds one of these objects, the function reaches it in another way, too, and nothing is
-    removed.
+    with the same contents, and a guard that compares with the first object would be wrong. Nothing
+    is removed if any other capture holds one of these objects, because then the function also
+    reaches that object in another way, such as by a global variable.
 
     Args:
         captures: the captures of the finished evaluation; changed in place.
@@ -50,10 +51,12 @@ def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
 
 
 def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
-    """Return whether a captured value depends on the contents of some argument objects alone.
+    """Return whether a captured value depends only on the contents of certain argument objects.
 
     Args:
-        own: these objects by id; the cache key compares them by value.
+        capture: the capture.
+        own: the objects by id: arrays and frozen dataclasses, which the cache key compares by
+            value.
     """
     owner = capture.owner
     if capture.exact or capture.by_identity:
@@ -68,7 +71,7 @@ def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
 
 
 def _holds(value: Value, own: Mapping[int, Value]) -> bool:
-    """Return whether a captured value is an object in `own` (by id), or a tuple with one."""
+    """Return whether a captured value is an object in `own` (by id), or a tuple containing one."""
     if isinstance(value, tuple):
         return any(_holds(v, own) for v in value)
     return id(value) in own

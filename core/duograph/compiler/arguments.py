@@ -1,9 +1,9 @@
-"""Splits call arguments of compiled functions into run-time inputs and cache key parts.
+"""Splits the arguments of compiled functions into run-time inputs and parts of the cache key.
 
-Tensors are inputs; other values are constants of the program unless they are marked mutable.
-`compiler.key` calls `signature` for every call that no faster lookup serves; `compiler.evaluate`
-rebuilds the same arguments around graph values with `ArgumentReader`. Both must visit the arguments
-in one order. Neither changes an argument.
+Tensors are run-time inputs; other values are constants of the program unless they are marked
+mutable. `compiler.key` calls `signature` for every call that no faster lookup serves.
+`compiler.evaluate` uses `ArgumentReader` to rebuild the same arguments with graph values in the
+place of the inputs. Both must visit the arguments in the same order. Neither changes an argument.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Slots:
         leaves: the tensors, at any depth.
         numbers: the numbers marked mutable.
         containers: the lists, dicts and sets.
-        objects: arrays and frozen dataclasses, which are constants that the key compares by value;
-            Parameters, which are among the tensors, too.
+        objects: the arrays and frozen dataclasses, which are constants that the key compares by
+            value, and the Parameters, which are also in `leaves`.
     """
 
     __slots__ = ("leaves", "numbers", "containers", "objects")
@@ -64,8 +64,8 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
 
     Args:
         value: the argument, or an item of one.
-        slots: collects the tensors, mutable numbers, lists and dicts that are found.
-        mutable: numbers in the argument are run-time inputs; see `options.mutable`.
+        slots: collects the tensors, mutable numbers, containers and objects that are found.
+        mutable: whether the numbers in the argument are run-time inputs; see `options.mutable`.
     """
     kind = value.__class__
     if isinstance(value, Tensor):
@@ -118,24 +118,23 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
 
 
 def _key(key: Value) -> Hashable:
-    """Return the part of a cache key for a key of a dict; 1, 1.0 and True have different parts."""
+    """Return the cache key part for a dict's key; 1, 1.0 and True get different parts."""
     return key if key.__class__ is str else _constant(key)
 
 
 def _constant(value: Value) -> Hashable:
-    """Return the cache key part of an argument's item that may not be a run-time input.
+    """Return the cache key part of an item that must be a constant, such as a key of a dict.
 
-    Such items are keys of dicts and items of sets, for example. Tensors, lists, dicts and sets are
-    compared by identity, other objects as `signature` does.
+    Tensors, lists, dicts and sets are compared by identity, other objects as `signature` does.
     """
     mutable = isinstance(value, (Tensor, list, dict, set))
     return Identity(value) if mutable else signature(value, Slots())
 
 
 def is_frozen(value: Value) -> bool:
-    """Return whether a value is a hashable object of a frozen dataclass, equal by its fields.
+    """Return whether a value is a hashable object of a frozen dataclass, compared by its fields.
 
-    A cache key compares such objects by their attributes.
+    A cache key compares such objects by their fields instead of by identity.
     """
     parameters = vars(type(value)).get("__dataclass_params__")
     by_fields = parameters is not None and bool(parameters.frozen and parameters.eq)
@@ -143,7 +142,7 @@ def is_frozen(value: Value) -> bool:
 
 
 def fields_of(value: Value) -> list[tuple[str, Value]]:
-    """Return (name, value) of the attributes of a dataclass object, without cached properties."""
+    """Return (name, value) of the attributes of a dataclass object, except cached properties."""
     kind = type(value)
     held = dict(getattr(value, "__dict__", {}))
     for name in kind.__dataclass_fields__:
@@ -157,7 +156,7 @@ def fields_of(value: Value) -> list[tuple[str, Value]]:
 
 
 def _is_hashable(value: Value) -> bool:
-    """Return whether an object has a hash; a memoryview or a frozen dataclass may lack one."""
+    """Return whether an object has a hash, which a memoryview or a frozen dataclass may lack."""
     try:
         hash(value)
     except (TypeError, ValueError, RecursionError):
@@ -167,11 +166,12 @@ def _is_hashable(value: Value) -> bool:
 
 @functools.cache
 def _by_value(kind: type) -> bool:
-    """Return whether a cache key compares objects of class `kind` by `==`, not by identity.
+    """Return whether a cache key compares objects of class `kind` by `==` instead of by identity.
 
-    True for hashable classes that are enums, have no `__eq__` (so that `==` is identity anyway) or
-    belong to a library. A user's `==` is not trusted: it may ignore an attribute that the compiled
-    program reads. False for weak references, which compare the objects that they refer to.
+    True for hashable classes that are enums, that have no `__eq__` (so that `==` is identity
+    anyway) or that belong to the standard library, NumPy or duograph. A user's `==` is not trusted:
+    it may ignore an attribute that the compiled program reads. False for weak references, because
+    `==` compares the objects that they refer to.
     """
     if kind.__hash__ is None or issubclass(kind, weakref.ref):  # they compare what they refer to
         return False
@@ -206,9 +206,9 @@ class ArgumentReader:
         tensor: function from a tensor to its graph value.
         number: function from the type of a mutable number to its graph value.
         container: function from a list, dict or set argument to two containers: an empty copy,
-            which this class fills, and the one that replaces the argument. They are one object,
-            unless the argument has occurred before.
-        constant: function that receives the arrays, frozen dataclasses and Parameters.
+            which this class fills, and the container that replaces the argument. They are the same
+            object, unless the argument has occurred before.
+        constant: function that is called with each array, frozen dataclass and Parameter found.
     """
 
     def __init__(
@@ -224,7 +224,11 @@ class ArgumentReader:
         self.container = container
 
     def __call__(self, value: Value, mutable: bool = False) -> Value:
-        """Return an argument with its tensors and mutable numbers replaced by graph values."""
+        """Return an argument with its tensors and mutable numbers replaced by graph values.
+
+        Lists, dicts and sets are replaced by copies. With `mutable`, all numbers in the argument
+        count as marked mutable.
+        """
         kind = value.__class__
         if isinstance(value, Tensor):
             if isinstance(value, Parameter):
@@ -236,7 +240,7 @@ class ArgumentReader:
             return self.number({int: INT, float: FLOAT, bool: BOOL}[kind])
         if isinstance(value, tuple):
             items = [self(v, mutable or kind is MutableTuple) for v in value]
-            return tuple_like(value, items)
+            return tuple(items) if kind is MutableTuple else tuple_like(value, items)
         if kind in (list, MutableList):
             made, used = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)

@@ -1,9 +1,9 @@
-"""Finds in which dict a captured attribute is stored, so that one change is reported once.
+"""Finds the dict that stores a captured attribute, so that one change is reported only once.
 
-A capture is a value from outside that a program contains as a constant. `self.level`, `Net.level`
-and `type(self).level` are three captures of one dict entry: `level` in the `__dict__` of the class
-`Net`. `compiler.guards` warns about a changed entry once, however many captures have read it. The
-module only reads.
+A capture is a value from outside that a program contains as a constant. Several captures may read
+the same dict entry: `self.level`, `Net.level` and `type(self).level` may all be the entry `level`
+in the `__dict__` of the class `Net`. `compiler.guards` uses this module to warn about a changed
+entry once, however many captures have read it. The module changes nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def homes_of(capture: Capture) -> Homes:
     """Return the dicts in which Python looks up a captured attribute, with its value in each.
 
     The dicts are the `__dict__` of the object and those of the classes in its MRO, in lookup order.
-    An item is (id that stands for the dict, present value or MISSING). Captures of another kind
-    return [].
+    An item is (id of the dict, present value or MISSING). The result is empty for captures that are
+    not of an attribute or a method.
     """
     if capture.kind not in ("attribute", "method"):
         return []
@@ -38,12 +38,12 @@ def changed_entries(capture: Capture, now: Value, before: Homes) -> set[Hashable
 
     Args:
         capture: the capture.
-        now: its present value.
-        before: its `homes_of` when the program was compiled.
+        now: the present value of what was captured.
+        before: the result of `homes_of` when the program was compiled.
 
     Returns:
-        pairs (id of the dict, key). A change that no entry explains, such as that of the value of a
-        property, returns one pair that stands for the capture itself.
+        pairs (id of the dict, key). If no changed entry explains the change, as with the value of a
+            property, the result is one pair that stands for the capture itself.
     """
     owner, name = capture.owner, capture.name
     if capture.kind == "item":
@@ -60,7 +60,7 @@ def changed_entries(capture: Capture, now: Value, before: Homes) -> set[Hashable
 def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Value]]]:
     """Yield (id, dict) for the dicts in which Python looks for an attribute of `owner`, in order.
 
-    The `kind` is that of the capture; for "method" it is the dict of the class `owner` alone.
+    `kind` is the kind of the capture. For "method" the only dict is that of the class `owner`.
     """
     if not isinstance(owner, type):
         held = getattr(owner, "__dict__", None)
@@ -76,7 +76,8 @@ def _changed_keys(owner: Value, was: Value, now: Value) -> set[Hashable]:
 
     Args:
         owner: the dict.
-        was, now: its earlier and present keys, followed by the values, as one flat tuple.
+        was, now: its earlier and its present content, each as one flat tuple of the keys followed
+            by the values.
     """
     before, after = (dict(zip(x[: len(x) // 2], x[len(x) // 2 :], strict=True)) for x in (was, now))
     keys = before.keys() | after.keys()

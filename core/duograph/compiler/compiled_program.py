@@ -1,8 +1,8 @@
 """A compiled program: the graph of one function for one signature, and how a call runs it.
 
-`compiler.function` calls it with the tensors of the arguments. The program reads its inputs, runs
-the lowered graph, rebinds what the function writes and rebuilds the result; it never evaluates
-Python source, and it never decides which program serves a call.
+`compiler.function` calls a program with the tensors of the arguments. The program reads its inputs,
+runs the lowered graph, rebinds the tensors that the function writes and rebuilds the result. It
+never evaluates Python source, and it never decides which program serves a call.
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ MAX_BOUND_BYTES = 1 << 20
 
 
 class _Route:
-    """One executable of a compiled program, with its inputs and run functions.
+    """One of the executables of a compiled program, with its inputs and run functions.
 
-    A program has one executable that computes the whole graph. It may have a second one, which
-    takes cached values as its last inputs: those that depend only on state tensors, such as
-    Parameters, that the program does not write.
+    Every program has an executable that computes the whole graph. It may have a second one, which
+    takes cached values as its last inputs. Cached values are those that depend only on state
+    tensors that the program does not write, such as Parameters.
 
     Attributes:
         run: function from the handles of the inputs to a tuple of handles of the results.
-        run_donating: see `Executable.run_donating`.
+        run_donating: like `run`, but results may reuse buffers of inputs; see
+            `Executable.run_donating`.
         donors: the inputs whose buffers results may take, in the order of `Executable.donations`.
     """
 
@@ -81,8 +82,8 @@ class _Route:
     def owned(self, leaves: Sequence[Tensor]) -> list[bool]:
         """Return, for each of `donors`, whether the call may overwrite the buffer of that input.
 
-        It may if nothing but the input's tensor and the call's own list of handles refers to the
-        buffer.
+        It may if nothing refers to the buffer except the input's tensor and the call's own list of
+        handles. `leaves` are the tensors among the arguments.
         """
         return [owns_buffer(leaves[v] if kind == "arg" else v, 1) for kind, v in self.donors]
 
@@ -90,13 +91,14 @@ class _Route:
 class _Bound:
     """Buffer handles of state tensors, valid until any tensor is bound to another buffer.
 
-    State tensors are those that the program reads although they are no arguments.
+    State tensors are those that the program reads although they are not arguments.
 
     Attributes:
-        version: `runtime_state.bindings_version` when the handles were read; None: not bound.
-        handles: the handles of the state, then those of the cached values.
+        version: `runtime_state.bindings_version` when the handles were read; None if no handles are
+            bound.
+        handles: the handles of the state tensors, then those of the cached values.
         route: the executable that takes these handles as its last inputs.
-        run: the executable with the handles bound; made at its first use.
+        run: the executable with the handles bound; None before its first use.
     """
 
     __slots__ = ("version", "handles", "route", "run")
@@ -120,7 +122,11 @@ def _bound_handles() -> list[list[Handle]]:
 
 
 def _unbind() -> None:
-    """Let all programs choose their executable again, because an observer was added or removed."""
+    """Make every program choose its executable anew, after an observer was added or removed.
+
+    A program has one executable that reports its kernels to observers, such as a profiler, and one
+    that does not.
+    """
     for program in list(_programs):
         program._bound = _Bound(None, [], program._whole)
 
@@ -134,31 +140,37 @@ class CompiledProgram:
     State tensors are the tensors from outside the function that the graph reads as inputs.
 
     Args:
-        graph: before optimisation.
+        graph: the graph before optimisation.
         inputs: the source of each parameter of the graph: an argument, state or a captured object.
         template: the result, with the placeholders `Out` and `Argument` for run-time values.
-        writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
+        writes: one tuple per written tensor: ("arg", position of the argument, output) or ("state",
+            tensor, output), where `output` is the number of the graph output with the new value.
         evaluation: the evaluation that made the graph.
         device: the device that the program runs on.
         name: the name of the function, for messages.
-        level: "O0", "O1" or "O2".
-        for_shared_tensors: see below.
-        optimised: the graph after the passes of the level, which are then not run; not kept.
+        level: the optimisation level: "O0", "O1" or "O2".
+        for_shared_tensors: see the attribute of this name.
+        optimised: the graph after the passes of the level. If None, the passes run now. The graph
+            is not stored.
 
     Attributes:
         captures: values that the evaluation took as constant, and how to look them up again.
-        outside: the lists, dicts and sets from outside that the function reads, by id.
+        outside: the lists, dicts and sets that the function reads and that are not arguments, by
+            id.
         only_for: arrays and frozen dataclasses among the arguments, by position, that the function
-            changes or gives to Python code, or of which it uses the identity.
-        distinguishes: whether it matters which arguments are one object; see `shared`.
-        divided: how the program is divided among ranks; None: it is not.
-        symbolic: the `SymbolicProgram` of which this is the form for certain sizes, or None.
-        seconds: how long compiling took.
-        hits: number of calls that the program served. Calls of a program without state and captures
-            through `fast_call` are not counted.
-        notes: what was compiled above O0, and reasons why something was not.
-        for_shared_tensors: the program serves calls in which some tensors are one object; see
+            changes, passes to Python code, or compares by identity.
+        distinguishes: whether the program depends on which arguments are the same object; see
             `shared`.
+        divided: how the program is divided among ranks, or None.
+        symbolic: the program for many sizes (`SymbolicProgram`) from which this one was made, or
+            None.
+        seconds: how long compiling took.
+        hits: number of calls that the program served. For a program without state and captures,
+            calls through `fast_call` are not counted.
+        notes: at levels above O0, which parts of the graph were compiled to kernels, and why others
+            were not.
+        for_shared_tensors: whether the program serves calls in which some tensors are the same
+            object; see `shared`.
     """
 
     def __init__(
@@ -253,12 +265,12 @@ class CompiledProgram:
         return lower_program(self.graph, *given, self.updates(), self.unwritten(), optimised)
 
     def _use(self, executable: Executable, observed: bool) -> None:
-        """Run an executable of the graph from now on.
+        """Make `executable` the one that calls run from now on.
 
         Args:
-            executable: the executable, in one of two forms.
-            observed: whether it is the form that reports its kernels to observers. Both forms
-                share the cached values.
+            executable: an executable of the graph.
+            observed: whether it reports its kernels to observers. The executable with reports and
+                the one without use the same cached values.
         """
         self._observed = observed
         if self._only_arguments:
@@ -274,10 +286,11 @@ class CompiledProgram:
         self._bound = _Bound(None, [], self._whole)
 
     def updates(self) -> dict[int, int]:
-        """Return output position -> input position for tensors that the function writes.
+        """Return the map output position -> input position for tensors that the function writes.
 
         The input is the value of such a tensor before the call, the output its value after the
-        call.
+        call. Tensors that are not inputs, and outputs that are the new value of several tensors,
+        are left out.
         """
 
         def key(kind: str, v: Value) -> tuple[str, int]:
@@ -290,7 +303,7 @@ class CompiledProgram:
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def unwritten(self) -> list[int]:
-        """Return the positions of graph inputs that are state tensors the function never sets."""
+        """Return the positions of graph inputs that are state tensors the function never writes."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
             k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
@@ -306,9 +319,10 @@ class CompiledProgram:
     def ready(self) -> bool:
         """Return whether the state tensors have exactly the types that were compiled for.
 
-        A type includes the device and the recording level (`TensorType.level`). If the types match,
-        this may store the buffer handles of the state. Later calls then use these handles without
-        comparing types, until any Tensor gets another buffer or type.
+        A type includes the device and the recording level, the number of gradient tapes that record
+        the tensor. If the types match, the method may store the buffer handles of the state
+        tensors. Later calls then use these handles without comparing types, until any Tensor gets
+        another buffer or type.
         """
         now = runtime_state.bindings_version
         if self._bound.version is now:
@@ -323,8 +337,8 @@ class CompiledProgram:
     def fits(self) -> bool:
         """Return whether the state tensors have the shapes and dtypes that were compiled for.
 
-        Moves state without a device to the device of the program. False for state on another
-        device.
+        A state tensor without a device is moved to the device of the program. The result is False
+        if a state tensor is on another device.
         """
         for t, want in zip(self.state, self.state_types, strict=True):
             if t._type.device is None:
@@ -337,13 +351,16 @@ class CompiledProgram:
         """Return which tensor arguments are the same object as an earlier argument or as state.
 
         If the function writes such a tensor in place, every alias must see the write; the function
-        may also compare tensors with `is`. Calls with aliases are therefore compiled separately.
-        If the function writes in place, tensors that it reads from globals and attributes count as
-        state.
+        may also compare tensors with `is`. Calls in which tensors are the same object are therefore
+        compiled separately. If the function writes in place, tensors that it reads from globals and
+        attributes also count as state.
+
+        Args:
+            leaves: the tensors among the arguments.
 
         Returns:
-            position of an argument -> position of the first argument that is the same object, or
-            None if it is state.
+            a dict: position of an argument -> position of the first argument that is the same
+                object, or None if the argument is also a state tensor.
         """
         found: dict[int, int | None] = {}
         first: dict[int, int] = {}
@@ -356,10 +373,11 @@ class CompiledProgram:
         return found
 
     def is_for(self, slots: Slots) -> bool:
-        """Return whether the program may serve a call with these very argument objects.
+        """Return whether the program may serve a call with exactly these argument objects.
 
-        It may not if the function also reaches a list, dict or set argument in another way, such
-        as by a global, or if an argument is not the object in `only_for` at its position.
+        It may not if the function also reaches a list, dict or set argument in another way, such as
+        by a global variable, or if an argument is not the object that `only_for` requires at its
+        position.
         """
         if not all(slots.objects[i] is v for i, v in self.only_for.items()):
             return False
@@ -375,7 +393,7 @@ class CompiledProgram:
     ) -> Value:
         """Run the program on arguments that match its signature and return the function's result.
 
-        Writes the new values of the tensors that the function changes. `leaves`, `numbers` and
+        Tensors that the function changes are bound to their new values. `leaves`, `numbers` and
         `containers` are the run-time inputs among the arguments (`arguments.Slots`).
         """
         bound = self._bound
@@ -406,11 +424,11 @@ class CompiledProgram:
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:
-        """Return a short form of `call`: a function from argument handles to the result handle.
+        """Return a short form of `call`, a function from argument handles to the result handle.
 
-        The returned function may be called while the arguments are Tensors of the types of the
-        program. It raises `StateChanged` if the state or the captures changed. Returns None for
-        programs that need other checks before a call.
+        The returned function may be called only with handles of Tensors of the program's argument
+        types. It raises `StateChanged` if the state or the captures changed. The result is None for
+        programs that need other checks before a call. `guard` compares the captures of the program.
         """
         if self._compares or self.effects:  # after an error in a fast call, `call` repeats it
             return None
@@ -454,10 +472,10 @@ class CompiledProgram:
     def read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> list[Handle]:
-        """Return what to pass for each input of the program in a call, in graph order.
+        """Return what a call passes for each input of the program, in graph order.
 
-        That is a buffer handle for a tensor, else a number or object. `leaves`, `numbers` and
-        `containers` are the run-time inputs among the arguments (`arguments.Slots`).
+        That is a buffer handle for a tensor, otherwise a number or an object. `leaves`, `numbers`
+        and `containers` are the run-time inputs among the arguments (`arguments.Slots`).
         """
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
@@ -465,12 +483,12 @@ class CompiledProgram:
     def finish(
         self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
     ) -> Value:
-        """Store new values in the tensors that the function writes; return the function's result.
+        """Bind written tensors to their new values and return the function's result.
 
         Args:
-            values: outputs of the graph, after a run.
-            leaves: tensors among the arguments.
-            containers: lists and dicts among the arguments.
+            values: the outputs of the graph after a run.
+            leaves: the tensors among the arguments.
+            containers: the lists, dicts and sets among the arguments.
         """
         for kind, v, i in self.writes:
             target: Tensor = leaves[v] if kind == "arg" else v
@@ -491,11 +509,11 @@ class CompiledProgram:
             located(error, spans)
 
     def _spans_of(self, error: IndexRangeError, handles: Sequence[Handle]) -> Sequence[Span] | None:
-        """Return the source lines of an index error, found by running the graph node by node.
+        """Find an index error's source lines by running the graph node by node; None if not found.
 
-        `handles` are the inputs of the run that raised it. Running again is safe because a call
-        that raises has changed nothing; the caller excludes graphs with side effects, which may
-        not run twice. None if the error does not occur again.
+        `handles` are the inputs of the run that raised the error. Running again is safe because a
+        call that raises has changed nothing; the caller excludes graphs with side effects, which
+        may not run twice. The result is None if the error does not occur again.
         """
         values = [
             Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h

@@ -1,6 +1,7 @@
 """The decorator `jit`: checks its options and wraps a function, a method or a Cell.
 
-Users call it. It compiles nothing: that happens at the first call, in `compiler.function`.
+Users call it. It must not compile anything, because the types of the arguments are known only at
+the first call, when `compiler.function` compiles.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def jit(
         backend: the device_target, such as "CPU", on which the function runs: arguments without a
             device go there, arguments on another device are refused. With "", "ms_backend" or "GE"
             the device of the arguments decides.
-        jit_config: a JitConfig or a dictionary of its options; those given here go before.
+        jit_config: a JitConfig or a dictionary of its options; keywords given here take precedence.
         input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
 
     Returns:
@@ -132,8 +133,8 @@ def _compiled(
 ) -> Value:
     """Return what `jit` returns for a function, method, Cell or callable object.
 
-    That is a JitFunction; for a method, a method of one; for a Cell, the Cell itself, which then
-    calls its JitFunction.
+    For a Cell, that is the Cell itself, which then calls its JitFunction; for a method, it is a
+    bound method of a JitFunction; otherwise it is a JitFunction.
     """
     if isinstance(f, JitFunction):
         return f if backend in ("", f._backend) else f.with_backend(backend)
@@ -185,7 +186,7 @@ def ms_function(
     hash_args: Value = None,
     jit_config: Value = None,
 ) -> Value:
-    """The older name of `jit` (`mindspore.ms_function` of 1.x).
+    """Compile a function; the older name of `jit` (`mindspore.ms_function` of 1.x).
 
     Examples:
         >>> import duograph as ms

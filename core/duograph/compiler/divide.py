@@ -1,7 +1,8 @@
-"""Partitions a traced program for several ranks, in the parallel modes that do so.
+"""Partitions a traced program among several ranks, in the parallel modes that divide programs.
 
-`compiler.evaluate` asks for a `Division` at the start of every compilation; it is None, and nothing
-else here runs, unless the process is one of several ranks in such a mode.
+`compiler.evaluate` calls `division` at the start of every compilation. The result is None, and
+nothing else here runs, unless this process is one of several ranks and a parallel mode that divides
+programs is set.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ Entries: TypeAlias = Sequence[tuple[str, Value]]
 
 
 class Division:
-    """The partitioning of one program.
+    """The partitioning of one program among ranks.
 
     Args:
-        ranks: those of its mesh.
+        ranks: the ranks of the program's mesh.
     """
 
     def __init__(self, ranks: tuple[int, ...]) -> None:
@@ -40,7 +41,10 @@ class Division:
         self._parts: list[tuple[Parameter, Placement]] = []
 
     def argument_type(self, index: int, value: Tensor) -> TensorType:
-        """Return the global type of a tensor argument; `index` counts tensor arguments."""
+        """Return the type of a tensor argument with its global shape, over all ranks.
+
+        `index` is its position among the tensor arguments, from 0.
+        """
         own = getattr(value, "_placement", None)
         if isinstance(value, Parameter):
             placement = own or Placement(((),) * value.ndim, self.ranks)
@@ -53,12 +57,14 @@ class Division:
     def divided(
         self, graph: Graph, entries: Entries, writes: Sequence[tuple[str, Value, int]]
     ) -> Divided:
-        """Partition a graph; return the graph of this rank. `take_parts` must follow.
+        """Partition a graph and return this rank's part of it.
+
+        The caller must call `take_parts` afterwards.
 
         Args:
-            graph: of global tensors.
-            entries: the source of each input.
-            writes: the tensors that the program writes, with the outputs that are their values.
+            graph: the graph, whose tensors have their global shapes.
+            entries: the source of each input of the graph, such as ("arg", position).
+            writes: the tensors that the program writes, with the outputs that are their new values.
         """
         known: dict[int, Placement] = {}
         fixed = set(range(graph.n_params))
@@ -104,7 +110,7 @@ class Division:
 
 
 def division() -> Division | None:
-    """Return the partitioning of the program that is compiled next; None: it has none."""
+    """Return the `Division` for the next program to compile, or None if ranks do not divide it."""
     ranks = dividing()
     return None if ranks is None else Division(ranks)
 

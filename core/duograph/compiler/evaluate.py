@@ -1,7 +1,8 @@
 """Compiles one call of a function: the front end makes a graph, which is then lowered.
 
 `compiler.jit_call` and `train.exported` call `compile_program`. Evaluation starts over when it
-finds a write to a location that was read as a constant; no effect of the user's code runs twice.
+finds a write to a location that it has already read as a constant. It must never run a side effect
+of the user's code twice.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def compile_program(
 ) -> CompiledProgram:
     """Compile one call of a function: trace its source into a graph and lower the graph.
 
-    Args and errors: see `trace_call`.
+    Returns the compiled program. The arguments and errors are those of `trace_call`.
     """
     start = time.perf_counter()
     program = trace_call(
@@ -92,20 +93,21 @@ def trace_call(
     *,
     finish: Callable[[Traced], T],
 ) -> T:
-    """Trace one call of a function into a graph; return what `finish` makes of it.
+    """Trace one call of a function into a graph; return the result of `finish` for it.
 
     Args:
         target: the function, Cell or callable object.
-        args: all arguments, a receiver included.
-        kwargs: keyword arguments.
-        strict: refuse code that only Python can run.
-        device: where the program will run.
-        name: of the function, for messages.
-        level: see `execution.lower`.
-        shared: see `CompiledProgram.shared`.
+        args: all positional arguments, including the receiver of a method.
+        kwargs: the keyword arguments.
+        strict: whether to refuse code that only Python can run.
+        device: the device on which the program will run.
+        name: name of the function, for messages.
+        level: the optimisation level: "O0", "O1" or "O2".
+        shared: which tensor arguments are the same object, as `CompiledProgram.shared` returns it.
         sizes: the scope of the symbolic sizes, and the symbolic type of each tensor argument, by
-            position; None: all sizes are numbers.
-        finish: makes the result of the evaluated call. Errors that it raises get source lines.
+            position; None if all sizes are numbers.
+        finish: function that is called with the evaluated call. The user's source line is added to
+            errors that it raises.
 
     Raises:
         UnsupportedSyntaxError: the code has something that compiled code cannot have.
@@ -164,9 +166,9 @@ def _division() -> Division | None:
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
     """Return whether an error of the user's code cannot be raised while compiling.
 
-    That is so if side effects precede the error, which run only when the graph does; if a graph
-    condition decides whether the code is reached; or if the error holds a graph value. False for
-    errors that say what cannot be compiled.
+    It cannot if side effects precede the error, because they run only when the graph does; if a
+    condition that the graph computes decides whether the code is reached; or if the error holds a
+    graph value. The result is False for errors that say what cannot be compiled.
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
@@ -178,9 +180,10 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
 
 
 def _too_early(error: Exception) -> UnsupportedSyntaxError:
-    """Return the error that refuses code because it raises too late to do so while compiling.
+    """Return the error that refuses code whose own `error` cannot be raised while compiling.
 
-    The code raises after side effects that only the running graph has, or under a graph condition.
+    The code raises after side effects that happen only when the graph runs, or under a condition
+    that the graph computes.
     """
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; compiled code could not carry out first what precedes "
@@ -192,7 +195,8 @@ def _too_early(error: Exception) -> UnsupportedSyntaxError:
 def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
     """Return the error that refuses code which raises only for certain argument objects.
 
-    For example, it raises if `x is self.weight`. Another call, with other Tensors, may not raise.
+    An example is code that raises if `x is self.weight`. Another call, with other Tensors, may not
+    raise.
     """
     return UnsupportedSyntaxError(
         f"{type(error).__name__}: {error}; whether the code raises it depends on which Tensor an "
@@ -203,12 +207,15 @@ def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Return whether an error says what cannot be compiled, not what the user's code does."""
+    """Return whether an error says that code cannot be compiled, unlike the user's own errors."""
     return isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError, Restart))
 
 
 def _too_deep(ev: Evaluation, error: RecursionError) -> RecursionError:
-    """Return the error to raise for a RecursionError during compilation, with source lines."""
+    """Return the error to raise for a RecursionError during compilation, with source lines.
+
+    A RecursionError of Python itself is replaced by one about the depth of the user's calls.
+    """
     chain = error_spans(ev, error)
     if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
@@ -219,7 +226,7 @@ def _too_deep(ev: Evaluation, error: RecursionError) -> RecursionError:
 
 @contextlib.contextmanager
 def _not_staging() -> Iterator[None]:
-    """Return a context manager that lets ops run at once, outside the evaluated code."""
+    """Return a context manager in which ops run immediately instead of being added to the graph."""
     thread_state.builder = None
     runtime_state.leave_staging()
     try:
@@ -229,7 +236,10 @@ def _not_staging() -> Iterator[None]:
 
 
 def _place(ev: Evaluation) -> str:
-    """Return the source location that is being evaluated, for messages."""
+    """Return the source location that is being evaluated, as text for messages.
+
+    The text is "file:line", or "" if the location is unknown.
+    """
     span = getattr(thread_state.builder, "span", None) or ev.root.span
     return "" if span is None else f"{os.path.basename(span.file)}:{span.line}"
 
@@ -239,7 +249,7 @@ class Sizes:
     """The symbolic sizes of a call's arguments.
 
     Attributes:
-        scope: the symbols, which receive the guards of the evaluation.
+        scope: the symbols; the evaluation adds its guards on sizes to it.
         types: the type of each tensor argument, by position, with symbols in its shape.
     """
 
@@ -249,7 +259,7 @@ class Sizes:
 
 @dataclasses.dataclass(frozen=True)
 class Traced:
-    """An evaluated call: the graph before optimisation, and what else a program is made of.
+    """An evaluated call: the graph before optimisation, and what else a compiled program needs.
 
     Attributes:
         graph, inputs, template, writes, evaluation, device, name, level, for_shared_tensors: see
@@ -270,9 +280,9 @@ class Traced:
     only_for: dict[int, Value]
 
     def program(self, optimised: Optimised | None = None) -> CompiledProgram:
-        """Lower the graph; return the compiled program, ready to run.
+        """Lower the graph and return the compiled program, ready to run.
 
-        `optimised` is the graph after the passes; None: they run now.
+        `optimised` is the graph after the passes of the level; if it is None, the passes run now.
         """
         program = CompiledProgram(
             self.graph, self.inputs, self.template, self.writes, self.evaluation, self.device,
@@ -288,19 +298,19 @@ class _Tracing:
 
     Args:
         ev: the state of the evaluation.
-        shared: see `CompiledProgram.shared`.
-        division: how the program is divided among ranks; None: it is not.
-        sizes: see `trace_call`.
+        shared: which tensor arguments are the same object, as `CompiledProgram.shared` returns it.
+        division: how the program is divided among ranks, or None.
+        sizes: the symbolic sizes of the arguments; None if all sizes are numbers.
 
     Attributes:
-        leaves: per tensor argument, its graph value and the original id of that value; the tensor
-            itself and None for an argument that is also state.
+        leaves: for each tensor argument, its graph value and the id that this value had before any
+            write; for an argument that is also a state tensor, the tensor itself and None.
         containers: copies of the lists, dicts and sets among the arguments.
         objects: arrays, frozen dataclasses and Parameters among the arguments.
         arguments: all arguments of the call.
-        numbers: how many number arguments marked mutable there are so far.
-        outputs: of the graph.
-        template: the result; see `results.template_of`.
+        numbers: how many number arguments marked mutable have been visited.
+        outputs: the outputs of the graph.
+        template: the Python structure of the result, with placeholders for run-time values.
     """
 
     def __init__(
@@ -327,9 +337,10 @@ class _Tracing:
         self._index: dict[int, int] = {}  # value id -> position of the output
 
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
-        """Evaluate the function on graph values for its arguments; store its result template.
+        """Evaluate the function on graph values for its arguments; store its result's template.
 
-        The template is None if the function always raises.
+        A template is the Python structure of the result with placeholders for run-time values. It
+        is None if the function always raises.
         """
         enter = ArgumentReader(self._tensor, self._number, self._container, self.objects.append)
         self.arguments = (*args, *kwargs.values())
@@ -350,11 +361,14 @@ class _Tracing:
             self.template = None
 
     def _check_aliases(self) -> None:
-        """Restart if several graph inputs stand for one tensor that is written in place.
+        """Start over if several graph inputs stand for one tensor that is written in place.
 
         The next evaluation uses one input for all locations of the tensor. If there is no such
-        tensor but the function writes in place, which locations hold one tensor is captured, so
-        that the guard compares it before each call.
+        tensor but the function writes in place, a capture records which locations hold the same
+        tensor. The guard then checks before each call that this is still so.
+
+        Raises:
+            Restart: several inputs stand for one tensor that is written.
         """
         ev = self.ev
         aliases = ev.inputs.written_aliases()
@@ -369,7 +383,7 @@ class _Tracing:
                             "which Tensors are one object", exact=True)  # fmt: skip
 
     def depends_on_identity(self) -> bool:
-        """Return whether code compares tensors by `is` and this call has one tensor twice.
+        """Return whether code compares tensors by `is` and this call has the same tensor twice.
 
         A tensor is in a call twice if two arguments are the same object, or an argument is also
         state. The program then serves only calls with the same repetitions.
@@ -380,7 +394,7 @@ class _Tracing:
         return inputs.compared and len(set(known)) < len(known)
 
     def finished(self, device: Device, name: str, level: str) -> Traced:
-        """Finish the graph of the evaluated call; return what a compiled program is made of."""
+        """Finish the graph of the evaluated call; return all that a compiled program needs."""
         ev = self.ev
         writes = self._writes()
         require_present(ev, reachable)
@@ -409,7 +423,7 @@ class _Tracing:
 
         Returns:
             tuples ("arg", position of the argument, position of the output) or ("state", tensor,
-            position of the output).
+                position of the output).
         """
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
@@ -421,10 +435,10 @@ class _Tracing:
         return writes
 
     def _written(self, value: Value) -> int:
-        """Make the new value of a tensor an output of the graph, and return its position.
+        """Make the new value of a tensor an output of the graph, and return the output's position.
 
-        In a program that is divided among ranks it is an output of its own: a rank writes its part,
-        and returns the whole.
+        In a program that is divided among ranks, the value gets its own output even if it is also a
+        result, because the rank writes only its shard but returns the whole value.
         """
         if self.division is not None:
             self._index.pop(self.ev.root.value(value)._id, None)
@@ -441,7 +455,7 @@ class _Tracing:
         return k
 
     def _tensor(self, value: Tensor) -> Value:
-        """Return the graph value for a tensor argument, the next one in the order of the arguments.
+        """Return the graph value for the next tensor argument, in the order of the arguments.
 
         It is a new parameter of the graph, unless the tensor is the same object as an earlier
         argument or as a state tensor.
@@ -479,8 +493,8 @@ class _Tracing:
     def _container(self, value: Value) -> tuple[Value, Value]:
         """Return two copies of a container argument: an empty one to fill, and the one in use.
 
-        Evaluated code sees the copy in use. Both are one object, unless the argument was passed
-        before: the copy in use is then the one that was made the first time.
+        Evaluated code sees the copy in use. The two are the same object, unless the container was
+        also passed as an earlier argument; then the copy in use is the one made for that argument.
         """
         ev = self.ev
         copy: Value = [] if isinstance(value, list) else {} if isinstance(value, dict) else set()

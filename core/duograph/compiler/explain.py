@@ -1,8 +1,8 @@
 """The result of `JitFunction.explain`: what a program does, and why it was compiled.
 
 `facts_of` collects the facts about one compiled call as plain data. `Explanation` prints them as
-text; `compiler.program_facts` and `pages` show the same object as a page. Nothing here compiles or
-runs a program.
+text; `compiler.program_facts` and `pages` show the same object as an HTML page. Nothing here
+compiles or runs a program.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class CaptureFact:
     Attributes:
         name: the name for messages.
         value: the value as text.
-        guard: what is compared before a call.
-        exact: whether a change compiles the function again whatever `stale_captures` says.
+        guard: what is compared before a call, as a sentence.
+        exact: whether a change always compiles the function again, whatever the user's setting
+            `stale_captures` says.
     """
 
     name: str
@@ -44,20 +45,22 @@ class Facts:
     """What is known about a function compiled for one signature, as plain data.
 
     Attributes:
-        name: the function.
+        name: the name of the function.
         arguments: the types and constants that it was compiled for.
-        device, level: where it runs, and at which jit level; "" if it runs line by line.
+        device, level: the device and the jit level; "" if the function runs uncompiled, line by
+            line.
         seconds: how long compiling took.
         line_by_line: why the function runs line by line; "" if it is compiled.
-        kernels: what was compiled above O0, and reasons why something was not.
+        kernels: at levels above O0, which parts of the graph were compiled to kernels, and why
+            others were not.
         reads: names of Parameters and tensors from outside whose values are inputs.
         writes: names of the Parameters, tensors, arguments and attributes that are written.
-        effects: such as "io" and "random".
+        effects: kinds of side effects, such as "io" and "random".
         host_calls: the calls of Python code that the program makes each time, with their lines.
         captures: what the program treats as constant.
-        reasons: per compilation of the function, the field of the key that differed.
+        reasons: for each compilation of the function, the field of the key that differed.
         divided: layouts and communication of a program that is divided among ranks.
-        sizes: programs for many sizes, or why there is none; see `compiler.symbolic`.
+        sizes: programs that serve many sizes, or why there is none; see `compiler.symbolic`.
     """
 
     name: str
@@ -102,9 +105,9 @@ def facts_of(
     reasons: list[str],
     sizes: Sequence[str] = (),
 ) -> Facts:
-    """Return the facts about a cache entry: its program, or the `reason` why it has none.
+    """Return the facts about a cache entry: about its program, or the `reason` why it has none.
 
-    `reasons` and `sizes` are those of `Facts`.
+    `reasons` and `sizes` become the attributes of `Facts` with these names.
     """
     arguments = repr(key.arguments) + (f" {key.keywords!r}" if key.keywords else "")
     if program is None:
@@ -164,13 +167,13 @@ class Explanation:
     """A report on a function compiled for one signature; `str()` formats it for people.
 
     Attributes:
-        facts: all of the following as plain data.
+        facts: the contents of all other attributes as plain data.
         key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
         reads, writes, effects, host_calls, reasons, line_by_line, level, kernels, seconds: see
             `Facts`.
         divided, sizes: see `Facts`.
-        graph: before optimisation; None when the function runs line by line.
+        graph: the graph before optimisation; None if the function runs uncompiled.
     """
 
     def __init__(self, facts: Facts, key: JitKey, program: CompiledProgram | None) -> None:
@@ -226,7 +229,7 @@ class Explanation:
 
 
 def programs_html(name: str, programs: Sequence[Facts]) -> str:
-    """Return what a notebook shows of a compiled function: a table of its programs."""
+    """Return the HTML that a notebook shows for a compiled function: a table of its programs."""
     title = notebook.heading(f"compiled function {name}")
     if not programs:
         return title + notebook.line("no program yet: it is compiled at the first call")

@@ -1,8 +1,8 @@
 """The object that `jit` returns: compiles a function once per signature and caches programs.
 
-A call tries three lookups, the fastest first: by types of plain Tensors if nothing else must be
-checked; by types with checks of state and captures; by a `JitKey`, which may compile. Nothing here
-evaluates source or runs kernels.
+A call tries three lookups, the fastest first. The first one is by the types of plain Tensors, for
+programs that need no other check. The second one is also by types, but checks state and captures.
+The third one is by a `JitKey` and may compile. Nothing here evaluates source or runs kernels.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _created: list[JitFunction] | None = None
 def created_functions() -> Iterator[list[JitFunction]]:
     """Return a context manager that yields a list, to which new compiled functions are added.
 
-    It collects those made while its `with` block runs, and keeps them alive.
+    The list collects the functions made while the `with` block runs, and keeps them alive.
     """
     global _created
     before, _created = _created, []
@@ -195,7 +195,8 @@ class JitFunction:
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
         """Call the compiled function with all checks on the arguments and captured values.
 
-        If an error names its source line, the framework's frames are removed from its traceback.
+        An error that carries a source line of the user leaves this call with a traceback from which
+        the frames of the framework are removed.
         """
         try:
             return self._call(args, kwargs)
@@ -243,10 +244,10 @@ class JitFunction:
         return result
 
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
-        """Return the program for the types of the arguments `given`, or None.
+        """Return the cached program for the types of the arguments `given`, or None.
 
-        None if there is none, or if its state or captured values have changed. Handles only calls
-        whose arguments are all plain Tensors, outside derivatives.
+        The result is None if there is no such program, if its state or captured values have
+        changed, if an argument is not a plain Tensor, or while a gradient tape records.
         """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -294,9 +295,10 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Run a program while a gradient tape records; if that fails, run the Python function.
+        """Run a program while a gradient tape records.
 
-        At syntax level STRICT the error is raised instead.
+        If code needs a value that is known only when it runs, the Python function runs uncompiled
+        instead; at syntax level STRICT the error is raised.
         """
         if entry.program.divided is not None:
             raise UnsupportedOpError(
@@ -334,13 +336,13 @@ class JitFunction:
         )  # fmt: skip
 
     def _device(self) -> Device | None:
-        """Return the device that `backend` names; None if the arguments decide."""
+        """Return the device named by the option `backend`; None if the arguments determine it."""
         return device_of(self._backend) if self._backend else None
 
     def _cache_of(self, args: Args) -> tuple[ProgramCache, Args]:
         """Return the program cache of a call, and its arguments without the receiver of a method.
 
-        Each receiver of a compiled method has a cache of its own.
+        Each receiver of a compiled method has a separate cache.
         """
         if args and self._is_method():
             held = getattr(args[0], "__dict__", None)
@@ -357,7 +359,7 @@ class JitFunction:
         return self._own, args
 
     def _is_method(self) -> bool:
-        """Return whether the function was defined in a class and so takes a receiver first."""
+        """Return whether the function was defined in a class, so that it takes a receiver first."""
         if self._method is None:
             parts = getattr(self.function, "__qualname__", "").split(".")
             self._method = (
@@ -371,7 +373,10 @@ class JitFunction:
     # ---- compiling ----------------------------------------------------------------------------
 
     def strict(self) -> bool:
-        """Return whether code that only Python can run is refused."""
+        """Return whether code that only Python can run is refused.
+
+        The options of the function decide, or else the `jit_config` or syntax level of the context.
+        """
         if self._strict is not None:
             return self._strict
         if self.config.strict is not None:
@@ -382,7 +387,10 @@ class JitFunction:
         return settings.jit_syntax_level == STRICT
 
     def level(self) -> str:
-        """Return "O0", "O1" or "O2": the function's own level, else that of the context."""
+        """Return the jit level, "O0", "O1" or "O2".
+
+        It is the function's own level if set, else the context's if set, else the default.
+        """
         own = settings.jit_config
         of_context = own.jit_level if isinstance(own, JitConfig) else ""
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
@@ -392,7 +400,7 @@ class JitFunction:
         self._entry(args, kwargs)
 
     def _entry(self, args: Args, kwargs: Kwargs) -> tuple[JitCall, Compiled | Interpreted]:
-        """Return (call, cache entry) for arguments; compile if needed, without running anything."""
+        """Return (call, program cache entry) for arguments; compile if needed, but run nothing."""
         call = self._bind(args, kwargs)
         try:
             return call, call.entry()
@@ -441,7 +449,8 @@ class JitFunction:
     def explain(self, *args: Value, **kwargs: Value) -> Explanation:
         """Return a report of what a call reads, writes and captures, and why it was compiled.
 
-        Compiles the function for these arguments if it was not; does not run it.
+        Compiles the function for these arguments if it has not been compiled yet, but does not run
+        it.
         """
         call, entry = self._entry(args, kwargs)
         program = entry.program if isinstance(entry, Compiled) else None
@@ -455,8 +464,9 @@ class JitFunction:
 
         The page has the source beside the graph after each pass, the facts of `explain`, why nodes
         were fused, the generated kernels, the memory plan and the graphs of the gradient. It needs
-        no network. Compiles the function for these arguments if it was not. If the function has no
-        side effects, its kernels run a few times to be timed; what they compute is dropped.
+        no network. Compiles the function for these arguments if it has not been compiled yet. If
+        the function has no side effects, its kernels run a few times to be timed; their results are
+        dropped.
         """
         call, entry = self._entry(args, kwargs)
         return self.page_of(call.key, entry, call.slots)
@@ -467,9 +477,9 @@ class JitFunction:
         return self._name
 
     def first_entry(self) -> tuple[JitKey, Compiled | Interpreted] | None:
-        """Return the first entry of the program cache that is compiled, else the first entry.
+        """Return (key, entry) of the first compiled program in the cache, else of the first entry.
 
-        None if the function was not called.
+        The result is None if the cache is empty, such as before the first call.
         """
         found = [
             (key, entry)
@@ -485,7 +495,8 @@ class JitFunction:
     ) -> Page:
         """Return the HTML page that `show` returns, for an entry of the program cache.
 
-        `slots` are the run-time inputs with which kernels are timed; None: they are not.
+        `slots` are the run-time inputs with which kernels are timed; if it is None, they are not
+        timed.
         """
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
@@ -499,7 +510,7 @@ class JitFunction:
     def graph(self, *args: Value, **kwargs: Value) -> Value:
         """Return the unoptimised graph of the function for the given arguments.
 
-        Compiles the function if needed; None if it runs line by line.
+        Compiles the function if needed. The result is None if the function runs uncompiled.
         """
         return self.explain(*args, **kwargs).graph
 
@@ -529,10 +540,10 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return the function to use for a copy of a Cell whose method this function is.
+        """Return the JitFunction for `target`, a copy of the Cell that this function belongs to.
 
-        That is a new JitFunction bound to `target`, the copy. Returns `self` if this function
-        belongs to no Cell.
+        It is a new JitFunction bound to `target`. The result is `self` if this function belongs to
+        no Cell.
         """
         if not isinstance(self._target, Cell):
             return self
@@ -554,7 +565,7 @@ class JitFunction:
 
 
 def _is_outermost() -> bool:
-    """Return whether the Python stack holds no compiled call around the one that asks."""
+    """Return whether the Python stack has no other call of a compiled function around this one."""
     frame = sys._getframe(1).f_back
     while frame is not None:
         if frame.f_code is JitFunction.long_call.__code__:

@@ -1,13 +1,13 @@
 """Converts graphs to JSON-like data for the HTML page that `JitFunction.show` returns.
 
-`program_facts` calls `GraphFacts.graph` for each *stage* of a program, which is its graph after
-one pass, and `changes` for each pair of successive stages. The data consists of lists, strings and
-numbers alone.
+`program_facts` calls `GraphFacts.graph` for each *stage* of a program, which is its graph after one
+pass, and `changes` for each pair of successive stages. The data may consist only of lists, strings
+and numbers.
 
 A graph is `{"p": parameters, "n": nodes, "o": ids of the results}`. A parameter is `[type, name,
 kind]`. A node is `[head, operands, results]`, then, if it has sub-graphs, `[[title, graph], ...]`.
 The *head* is the index of `[op, attributes, result types, file, line, effects, called graph,
-kind]` in `GraphFacts.heads`; most heads are shared between the stages. The kind is that of
+kind]` in `GraphFacts.heads`; most heads occur in several stages. The kind is the result of
 `kind_of`.
 """
 
@@ -27,12 +27,13 @@ ParameterFact = list[str]
 
 
 class GraphFacts:
-    """Converts graphs to JSON-like data; equal heads of nodes are stored once.
+    """Converts graphs to JSON-like data, in which what equal nodes have in common is stored once.
 
     Attributes:
-        heads: op, attributes, result types, file, line, effects, called graph, kind of nodes.
+        heads: for each distinct head, which is a node without its operands: op, attributes, result
+            types, file, line, effects, called graph and kind.
         files: the source files that nodes come from.
-        named: the named graphs that `call` nodes run, by name.
+        named: name -> data of the named graph that `call` nodes run.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,8 @@ class GraphFacts:
     def graph(self, graph: Graph, parameters: Sequence[ParameterFact] | None = None) -> Any:
         """Return a graph as a dict of lists, for JSON.
 
-        `parameters` are the facts about the parameters; those of a sub-graph have none.
+        `parameters` holds [type, name, kind] of each parameter. None, as for sub-graphs, takes the
+        types from the graph and leaves the names empty.
         """
         if parameters is None:
             parameters = [[repr(t), "", "inner"] for t in graph.types[: graph.n_params]]
@@ -53,15 +55,20 @@ class GraphFacts:
         return {"p": list(parameters), "n": nodes, "o": list(graph.outputs)}
 
     def node(self, graph: Graph, node: GraphNode) -> list[object]:
-        """Return a node as a list, `[head, operands, results]` and its sub-graphs, for JSON."""
+        """Return a node as a list for JSON: `[head, operands, results]`, then any sub-graphs.
+
+        The head is the index in `heads` of what the node has besides operands: op, attributes,
+        result types and source line.
+        """
         made: list[object] = [self.head(graph, node), list(node.operands), list(node.results)]
         inner = [[title, self.graph(g)] for title, g in subgraphs_of(node)]
         return [*made, inner] if inner else made
 
     def head(self, graph: Graph, node: GraphNode) -> int:
-        """Return the index of a node's head in `heads`, where it is added if it is new.
+        """Return the index in `heads` of a node's data without operands; add them if they are new.
 
-        A head is what a node has besides its operands: op, attributes, types, source line.
+        These data, called the head, are op, attributes, result types, source line, effects and
+        kind.
         """
         # most nodes pass from stage to stage with the same attributes
         same = (node.op, id(node.attributes), node.span, *[graph.types[i] for i in node.results])
@@ -93,7 +100,7 @@ class GraphFacts:
         return number
 
     def called(self, target: NamedGraph) -> str:
-        """Return the name of a called graph, whose data is added to `named` once."""
+        """Return the name of a called graph; add its data to `named` if they are not there yet."""
         if target.name not in self.named:
             self.named[target.name] = None  # it may call itself
             if target.graph is not None:
@@ -102,9 +109,10 @@ class GraphFacts:
 
 
 def kind_of(node: GraphNode) -> str:
-    """Return what a node is: fused, control, host, constant, view, reduction, elementwise, kernel.
+    """Return the kind of a node, for its colour on the page.
 
-    The last one stands for an op with a kernel of its own, such as matmul.
+    The kinds are: fused (a region of fused ops), control (control flow), host (Python code),
+    constant, view, reduction, elementwise, and kernel for any other op, such as matmul.
     """
     op = node.op
     facts = {
@@ -122,13 +130,13 @@ def kind_of(node: GraphNode) -> str:
 def changes(old: Any, new: Any) -> dict[str, object]:
     """Return what differs between the graphs before and after a pass, both as JSON-like data.
 
-    A node of the new graph corresponds to one of the old graph with the same head, if possible
-    with corresponding operands.
+    A node of the new graph corresponds to an old node with the same head (op, attributes, result
+    types and source line), preferably to one whose operands also correspond.
 
     Returns:
-        "new": positions of nodes without counterpart; "rewired": of nodes with other operands;
-        "gone": positions of old nodes without counterpart; "inner": position of a node -> changes
-        of its sub-graphs.
+        a dict of four entries. "new": positions of nodes without an old counterpart; "rewired":
+            positions of nodes with other operands; "gone": positions of old nodes without a new
+            counterpart; "inner": position of a node -> changes of its sub-graphs.
     """
     by_head: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
     exact: dict[tuple[object, ...], collections.deque[int]] = collections.defaultdict(

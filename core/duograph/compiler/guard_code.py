@@ -2,8 +2,8 @@
 
 A capture is a value from outside that a program treats as constant. `compiler.guards` makes one
 `IdentityCheck` per program. The generated code stores every captured object in a local variable,
-because Python reads these fastest. It compares identities only; `Guard` decides what a change
-means.
+because Python reads local variables fastest. It compares identities only; `Guard` decides what a
+change means.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StateChanged(Exception):
 
 
 class CountsCalls(Protocol):
-    """What generated guard code needs of a compiled program: a counter of calls, `hits`."""
+    """Interface of a compiled program for generated guard code: a counter of calls, `hits`."""
 
     hits: int
 
@@ -75,10 +75,10 @@ class IdentityCheck:
     """Checks that dictionary entries and list items are the same objects as at compile time.
 
     Args:
-        lookups: (dictionary, key, object that was found there).
-        lists: (list, the objects that it held, in order).
-        others: more checks, each a function that returns whether its captures are unchanged. They
-            are called last.
+        lookups: tuples (dictionary, key, object that was found there).
+        lists: tuples (list, the objects that it held, in order).
+        others: further checks, each a function that returns whether its captures are unchanged.
+            They run last.
     """
 
     def __init__(
@@ -131,12 +131,12 @@ class IdentityCheck:
         """Generate a function that checks the captures, then calls `run` and returns its result.
 
         Args:
-            run: function from buffer handles of the arguments to that of the result.
+            run: function from buffer handles of the arguments to the handle of the result.
             n_handles: number of arguments of `run`.
-            program: its `hits` is incremented by each call.
-            may_run: called if a capture has changed. If it returns False, the generated function
-                raises StateChanged and does not call `run`.
-            reported: changes that a warning was about; cleared if all captures are unchanged.
+            program: the compiled program; each call increments its `hits`.
+            may_run: function that is called if a capture has changed. If it returns False, the
+                generated function raises StateChanged and does not call `run`.
+            reported: the changes that a warning was about; cleared if all captures are unchanged.
         """
         handles = "".join(f"h{k}, " for k in range(n_handles))
         objects = {"run": run, "program": program, "may_run": may_run, "reported": reported}
@@ -144,11 +144,11 @@ class IdentityCheck:
         return made
 
     def _generate(self, template: str, objects: dict[str, Value], handles: str = "") -> Value:
-        """Generate the function of a template that compares this check's objects.
+        """Generate a function from a source template, with the comparisons of this check inserted.
 
         Args:
             template: source of the function, `_TEST` or `_CALL`.
-            objects: further objects that the template names.
+            objects: further objects that the template uses, by name.
             handles: the parameters of the function, each followed by a comma.
         """
         given = self._objects | objects

@@ -1,7 +1,8 @@
 """Checks before each call that what a program captured as constant has not changed.
 
-`compiler.program_cache` keeps one `Guard` per program. On a change the policy `stale_captures`
-decides: recompile, warn, raise, or ignore. A guard never compiles anything itself.
+`compiler.program_cache` keeps one `Guard` per program. On a change the user's setting
+`stale_captures` decides whether to recompile, warn, raise, or ignore the change. A guard never
+compiles anything itself.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ KEEP, RECOMPILE = True, False
 class Guard:
     """Checks that the values which a compiled program captured as constants have not changed.
 
-    Captures from Cells are compared only if an attribute of any Cell was set since the last check;
-    other captures by identity at every call, and by value if the identity differs.
+    Captures from Cells are compared only if an attribute of any Cell was set since the last check.
+    Other captures are compared by identity at every call, and by value if the identity differs.
 
     Attributes:
-        cells: captures from Cells and Parameters.
+        cells: captures of attributes of Cells and of Parameters.
         others: all other captures.
         cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
-        reported: by id of a capture, the changed value that a warning was about.
+        reported: id of a capture -> the changed value that a warning was about.
         empty: whether there is nothing to check.
-        alone: whether this is the only program in the cache for its key, so that none with other
-            captured values could fit better.
+        alone: whether this is the only program in the cache for its key. If it is not, another
+            program, with other captured values, could fit better.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -82,15 +83,17 @@ class Guard:
     def holds(self, chosen: bool = False) -> bool:
         """Return whether the program may run, given the present values of what it captured.
 
-        If a value has changed, the policy `stale_captures` decides.
+        If a value has changed, the user's setting `stale_captures` decides. With "recompile" the
+        result is False, and the caller compiles the function again; with "warn" and "ignore" it may
+        be True.
 
         Args:
-            chosen: whether the cache was searched for a program that fits the present values,
-                without success. A policy other than "recompile" then lets this one run with its
+            chosen: whether the cache was searched without success for a program that fits the
+                present values. A setting other than "recompile" then lets this program run with its
                 old values.
 
         Raises:
-            CaptureError: something has changed, and the policy is "error".
+            CaptureError: something has changed, and the setting is "error".
         """
         if not self._is_unchanged():
             return self._apply_policy(chosen)
@@ -99,14 +102,14 @@ class Guard:
         return True
 
     def guarded(self, run: HandleFunction, n_handles: int, program: CountsCalls) -> HandleFunction:
-        """Return a function that calls `run` after the same check as `holds`.
+        """Return a function that makes the same check as `holds` and then calls `run`.
 
-        If `holds` would return False, the function raises StateChanged instead.
+        Where `holds` would return False, the function raises StateChanged instead.
 
         Args:
-            run: function from buffer handles of the arguments to that of the result.
+            run: function from buffer handles of the arguments to the handle of the result.
             n_handles: number of arguments of `run`.
-            program: its `hits` is incremented by each call.
+            program: the compiled program; each call increments its `hits`.
         """
         return self._check.call(run, n_handles, program, self._apply_policy, self.reported)
 
@@ -117,9 +120,12 @@ class Guard:
     def _apply_policy(self, chosen: bool = False) -> bool:
         """Compare all captures by value; return whether the program may run.
 
-        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore. A
-        changed exact capture always returns False. So does any change while another program in the
-        cache may fit better, unless this one is `chosen`.
+        The user's setting `stale_captures` decides about a change. With "recompile" the result is
+        False, and the caller compiles the function again; "error" raises; with "warn" and "ignore"
+        the result is True. Two cases come first. The result is always False if an exact capture has
+        changed: one through which the function reaches an object that it changes. It is also False
+        after any change while another program in the cache may fit better, unless this program is
+        `chosen` (see `holds`).
         """
         changed = []
         for c in (*self.others, *self.cells):
@@ -161,7 +167,7 @@ class Guard:
 
 
 def callers_level() -> int:
-    """Return the `stacklevel` with which a warning points to the user's innermost line."""
+    """Return the `stacklevel` with which a warning points to the innermost line of user code."""
     level = 1
     frame = inspect.currentframe()
     frame = None if frame is None else frame.f_back
@@ -172,7 +178,7 @@ def callers_level() -> int:
 
 
 def _all_unchanged(captures: list[Capture]) -> bool:
-    """Return whether each capture has the same value as at compile time, or an equal one."""
+    """Return whether each capture has its value of compile time, or one that counts as equal."""
     for c in captures:
         now = c.now()
         if now is not c.value and not c.agrees(now):
@@ -181,7 +187,7 @@ def _all_unchanged(captures: list[Capture]) -> bool:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a captured attribute of an object is stored in its class and is plain data."""
+    """Return whether a captured attribute of an object is plain data stored in its class."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)

@@ -28,8 +28,8 @@ class History:
     """The newest reasons why one function was compiled; iterating yields them, oldest first.
 
     Attributes:
-        advised: what the user was warned about, such as ``argument n`` -> the advice. Each is
-            warned about once.
+        advised: cause of recompilations that the user was warned about, such as ``argument n`` ->
+            the advice given. The user is warned about each cause once.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class History:
         self.advised: dict[str, str] = {}
 
     def add(self, line: str) -> None:
-        """Add a reason; the oldest one is dropped beyond a fixed number."""
+        """Add a reason, cut to a fixed length; drop the oldest one beyond a fixed number."""
         self._lines.append(line if len(line) <= _LENGTH else line[: _LENGTH - 3] + "...")
 
     def __iter__(self) -> Iterator[str]:
@@ -49,13 +49,14 @@ def advice(
 ) -> str:
     """Return a warning that names what varies most among the keys of a function's programs.
 
-    Returns "" if the user was warned about everything that varies much.
+    The result is "" if the user was already warned about everything that varies much.
 
     Args:
-        name: of the function.
-        keys: of its programs, the one to be compiled last.
+        name: the name of the function.
+        keys: the keys of its programs; the last one is that of the program to be compiled now.
         parameters: names of the positional arguments; there may be fewer than arguments.
-        advised: what the user was warned about -> the advice; the new cause is added.
+        advised: cause that the user was warned about -> the advice given; a new cause is added to
+            it.
     """
     found = _new_cause(keys, parameters, advised)
     if found is None:
@@ -76,10 +77,10 @@ def _new_cause(
 ) -> tuple[str, list[Hashable]] | None:
     """Return the part of the cache keys that varies most and that needs a warning, or None.
 
-    Without earlier warnings it is the part with the most different values. Later the parts that the
+    Before the first warning, it is the part with the most different values. Later, parts that the
     user was warned about are excluded, and so are parts with at most `FEW` values. A part that
     varies only together with an excluded one, such as the shapes of two arguments, has the same
-    cause; it is excluded too, unless the advice for it is different.
+    cause; it is also excluded, unless the advice for it is different.
 
     Returns:
         (name of the part, its value in every key).
@@ -105,7 +106,10 @@ def _variety(column: tuple[str, list[Hashable]]) -> int:
 
 
 def advice_on_captures(name: str, count: int, captures: str) -> str:
-    """Return the warning for a function that is compiled again because captured values change."""
+    """Return the warning for a function that is compiled again because captured values change.
+
+    `captures` names them; `count` is how many programs the function has for the same arguments.
+    """
     return (
         f"{name} is compiled for the {count}th time with the same arguments: {captures} varies; "
         "make it an argument that is a Tensor or mutable(), whose values do not compile again"
@@ -115,10 +119,10 @@ def advice_on_captures(name: str, count: int, captures: str) -> str:
 def _columns(
     keys: Sequence[JitKey], parameters: Sequence[str], advised: Collection[str]
 ) -> list[tuple[str, list[Hashable]]]:
-    """Return the parts of cache keys as columns: (name of the part, its value in every key).
+    """Return the parts of cache keys as columns: pairs (name of a part, its value in each key).
 
-    A container argument is represented by its item with the most different values, without the
-    items whose name is in `advised`.
+    A container argument is represented by its item with the most different values; items whose name
+    is in `advised` are not considered.
     """
     columns: list[tuple[str, list[Hashable]]] = []
     if len({len(k.arguments) for k in keys}) > 1:
@@ -142,8 +146,9 @@ def _inside(
 ) -> tuple[str, list[Hashable]]:
     """Return the column of the item that varies most in a column of containers.
 
-    Example: ("argument x", [(list, A, B), (list, A, C)]) becomes ("argument x[1]", [B, C]). A
-    column whose values are not all containers of one class and length is returned unchanged.
+    For example, ("argument x", [(list, A, B), (list, A, C)]) becomes ("argument x[1]", [B, C]). A
+    column whose values are not all containers of the same class and length is returned unchanged.
+    Items whose name is in `advised` are not considered.
     """
     found = [v for v in values if isinstance(v, tuple) and _is_container(v)]
     if len(found) < len(values) or len({(v[0], len(v)) for v in found}) > 1:
@@ -192,11 +197,11 @@ def _shown(value: Hashable) -> str:
 
 
 def _remedy(values: Sequence[Hashable]) -> str:
-    """Return advice for an argument because of which a function is compiled again and again.
+    """Return advice for an argument that makes a function be compiled again and again.
 
     Args:
-        values: the parts of the cache keys that stand for the argument. The advice depends on what
-            most of them are: tensor types, numbers, containers, arrays or other objects.
+        values: the argument's part in each of the cache keys. The advice depends on what most of
+            them are: tensor types, numbers, containers, arrays or other objects.
     """
     values = list(dict.fromkeys(values))
     tensors = [v for v in values if isinstance(v, TensorType)]

@@ -1,8 +1,8 @@
 """Reads the inputs of a compiled program: arguments, state and captured objects.
 
-The front end records each parameter of a graph as `(kind, source)`; `compiled_program` and
-`recorded_call` read them here at every call. Reading never evaluates user code other than attribute
-and item access.
+The front end records the source of each parameter of a graph as `(kind, source)`.
+`compiled_program` and `recorded_call` read these sources here at every call. Reading never
+evaluates user code other than attribute and item access.
 """
 
 from __future__ import annotations
@@ -38,11 +38,15 @@ def read_input(
     """Return the handle, number or object to pass for one input of a program in this call.
 
     Args:
-        source: the input.
-        leaves: tensors among the arguments.
-        numbers: mutable numbers among the arguments.
-        containers: lists and dicts among the arguments.
-        device: where the program runs; a captured tensor without a device is committed to it.
+        source: the input, as (kind, source).
+        leaves: the tensors among the arguments.
+        numbers: the mutable numbers among the arguments.
+        containers: the lists, dicts and sets among the arguments.
+        device: the device on which the program runs; a captured tensor without a device is moved to
+            it.
+
+    Raises:
+        DeviceError: a captured tensor is on another device.
     """
     kind, v = source
     if kind == "arg":

@@ -1,4 +1,4 @@
-"""Interprets a graph node by node on Tensors and host values, control flow included.
+"""Interprets a graph node by node on Tensors and Python values, control flow included.
 
 Every op goes through eager dispatch, so gradient tapes record it. Compiled programs call
 `interpret` under nested derivatives and to find the source line of an error; `train.exported` calls
@@ -37,15 +37,15 @@ def interpret(
     device: Device,
     watch: Callable[[GraphNode, Results], None] | None = None,
 ) -> Results:
-    """Run a graph node by node on tensors and host values and return the graph's outputs.
+    """Run a graph node by node on tensors and Python values and return the graph's outputs.
 
     An error carries the source span of the innermost node that raised it.
 
     Args:
         graph: the graph.
-        values: of its parameters.
-        device: where constants and host results are placed.
-        watch: called after each node with the node and its results.
+        values: the values of the graph's parameters.
+        device: the device on which constants, and results of Python code, are placed.
+        watch: function that is called after each node with the node and its results.
     """
     env: dict[int, RunValue] = dict(enumerate(values))
 

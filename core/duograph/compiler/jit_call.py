@@ -1,7 +1,7 @@
 """One call of a compiled function: finds its program in the cache, or compiles it.
 
-`compiler.function` makes a `JitCall` for each call that none of its faster lookups serves. The
-module runs no program.
+`compiler.function` makes a `JitCall` for each call that none of its faster lookups serves, and then
+runs the program that it found. The module itself must not run a program.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class JitCall:
         """Return the cache entry for `self.key`; compile the function if there is no valid one.
 
         Args:
-            shared: which tensor arguments are one object; see `CompiledProgram.shared`.
+            shared: which tensor arguments are the same object, as `CompiledProgram.shared` returns
+                it.
         """
         found = self.cache.find(self.key)
         return self.compile(shared) if found is None else found
@@ -132,8 +133,9 @@ class JitCall:
     def compile(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
         """Compile the function for the call and add the program to the program cache.
 
-        Code that cannot be compiled gets an entry that makes it run line by line, with a warning;
-        in strict mode the error is raised.
+        If a program for symbolic sizes fits, a program for the sizes of the call is made from it
+        instead. Code that cannot be compiled gets an entry that makes it run uncompiled, with a
+        warning; in strict mode the error is raised.
         """
         function, cache = self.function, self.cache
         with _compiling:

@@ -1,8 +1,8 @@
-"""The key under which a compiled function finds its program, built in this module only.
+"""The cache key under which a compiled function finds its program; only this module builds it.
 
 `compiler.function` calls `bind_call` for every call that no fast lookup serves. Two calls with
-equal keys may run the same program, up to what the program captured (`compiler.guards`). Nothing
-here looks at captured values.
+equal keys may run the same program, provided that its captured values are unchanged, which
+`compiler.guards` checks. Nothing here reads captured values.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["ContextKey", "JitKey", "bind_call"]
 class ContextKey(NamedTuple):
     """The settings (`context.Settings`) that compiled code depends on, as part of a cache key.
 
-    `rank` is (rank, number of ranks) in threads that act as ranks; `divided` is how programs are
-    divided among ranks, None if they are not.
+    `rank` is (rank, number of ranks) in a thread that acts as one rank of a group, else None.
+    `divided` says how programs are divided among ranks; None if they are not.
     """
 
     device_target: str | None
@@ -45,16 +45,17 @@ class JitKey(NamedTuple):
     """The types, constants and settings that one compiled program was made for.
 
     Attributes:
-        arguments: per positional argument its type, or its value where that is a constant.
-        keywords: the same of keyword arguments, with their names.
-        device: where the program runs.
+        arguments: for each positional argument its type, or its value if that is a constant.
+        keywords: (name, type or value) of each keyword argument.
+        device: the device on which the program runs.
         context: the settings.
-        rules_version: how many times rules of ops were replaced before; see `RuntimeState`.
-        sharing: for programs that write in place: position of an argument -> position of an earlier
-            one that is the same object, or the state that it is.
-        containers: per list, dict and set among the arguments, the position of the first that is
-            the same object; empty if all differ. In a key that `of_objects` makes: these objects,
-            the arrays and the frozen dataclasses, compared by identity.
+        rules_version: how many times rules of ops have been replaced in this process.
+        sharing: for programs that write in place: a pair for each argument that is the same object
+            as an earlier argument or as a state tensor: its position, and the position of the
+            earlier argument or the state tensor.
+        containers: for each list, dict and set among the arguments, the position of the first that
+            is the same object; empty if all differ. In a key made by `of_objects`: the containers,
+            arrays and frozen dataclasses themselves, compared by identity.
     """
 
     arguments: tuple[Hashable, ...]
@@ -66,11 +67,12 @@ class JitKey(NamedTuple):
     containers: tuple[int | Identity, ...] = ()
 
     def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
-        """Return a copy of the cache key that also says which tensor arguments are one object.
+        """Return a copy of the cache key that also says which tensor arguments are the same object.
 
         Args:
-            shared: see `CompiledProgram.shared`.
-            slots: of the call.
+            shared: the tensor arguments that are the same object, as `CompiledProgram.shared`
+                returns them.
+            slots: the run-time inputs of the call.
         """
         leaves = slots.leaves
         return self._replace(
@@ -78,15 +80,18 @@ class JitKey(NamedTuple):
         )
 
     def of_objects(self, slots: Slots) -> JitKey:
-        """Return a copy of the cache key that only a call with the same argument objects equals.
+        """Return a copy of the cache key that fits only calls with the same argument objects.
 
-        Lists, dicts, sets, arrays and frozen dataclasses are then compared by identity.
+        Lists, dicts, sets, arrays and frozen dataclasses in `slots` are then compared by identity.
         """
         objects = (*slots.containers, *slots.objects)
         return self._replace(containers=tuple(map(Identity, objects)))
 
     def difference_from(self, old: JitKey) -> str:
-        """Return a phrase, for messages, about the first field in which two cache keys differ."""
+        """Return a phrase, for messages, about the first field in which two cache keys differ.
+
+        This key is the newer one; `old` is the key that it is compared with.
+        """
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
         if self.containers != old.containers:
@@ -116,10 +121,11 @@ def bind_call(
     Args:
         given: the positional arguments.
         kwargs: the keyword arguments.
-        backend: the device that `jit(backend=...)` asks for; without it that of the arguments.
+        backend: the device that `jit(backend=...)` names; None stands for the device of the
+            arguments.
 
-    Returns None after moving tensors that had no device to the device of the call: the types
-    have changed, so the caller must call again.
+    Returns None after moving tensors that had no device to the device of the call: their types have
+    changed, so the caller must call again.
 
     Raises:
         DeviceError: an argument is on another device than `backend`.

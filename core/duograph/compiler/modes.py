@@ -1,7 +1,8 @@
-"""Calls Cells that are compiled as a whole: in GRAPH_MODE, by `jit(cell)` or `Cell.compile`.
+"""Calls Cells that are compiled as a whole: in GRAPH_MODE, by `jit(cell)` or by `Cell.compile`.
 
-`nn.Cell` calls these functions. The compiled form of a Cell is stored in its `__dict__`, and a copy
-of the Cell makes its own; two Cells never share one.
+`nn.Cell` calls these functions. The compiled form of a Cell is stored in the Cell's `__dict__`, and
+a copy of the Cell makes a new form. Two Cells must never have the same form, because it is bound to
+the Parameters of its Cell.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _function(cell: Cell) -> JitFunction:
 
 
 def signature_of(cell: Cell) -> tuple[Value, ...] | None:
-    """Return what `Cell.set_inputs` declared, one item per argument; None without a declaration."""
+    """Return what `Cell.set_inputs` declared, one item per argument; None if it was not called."""
     declared = cell._inputs
     if isinstance(declared, dict):
         names = list(inspect.signature(cell.construct).parameters)
@@ -40,10 +41,10 @@ def signature_of(cell: Cell) -> tuple[Value, ...] | None:
 
 
 def _own(cell: Cell, name: str) -> JitFunction | None:
-    """Return the JitFunction that a Cell stores as attribute `name`, or None if there is none.
+    """Return a Cell's own JitFunction, stored as attribute `name`, or None if there is none.
 
-    After a shallow copy of a Cell both Cells hold the same JitFunction; the copy then gets its
-    own.
+    After a shallow copy of a Cell, the original and the copy hold the same JitFunction; the copy
+    then gets a new one.
     """
     found: JitFunction | None = cell.__dict__.get(name)
     if found is not None and found._target is not cell:
@@ -52,7 +53,7 @@ def _own(cell: Cell, name: str) -> JitFunction | None:
 
 
 class _CellFunction(JitFunction):
-    """The JitFunction of one Cell in GRAPH_MODE; a copied or pickled Cell has None in its place."""
+    """The JitFunction of one Cell in GRAPH_MODE; in a copy or pickle of the Cell it is None."""
 
     def __deepcopy__(self, memo: object) -> None:  # type: ignore[override]
         return None
@@ -69,7 +70,7 @@ def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
 
     In GRAPH_MODE the Cell is compiled at its first call. In PYNATIVE_MODE only a form that
     `jit(cell)` or `Cell.compile` made is used; without one, the result is NotImplemented and the
-    Cell must run line by line.
+    caller must run the Cell uncompiled.
     """
     if settings.mode != GRAPH_MODE:
         compiled = _own(cell, "_compiled")

@@ -92,10 +92,10 @@ class JitConfig:
 
     @classmethod
     def of(cls, where: str, value: object) -> JitConfig:
-        """Return a JitConfig, given as one or as a dictionary of its options.
+        """Return `value` as a JitConfig; it may be a JitConfig or a dictionary of options.
 
         Args:
-            where: the function that received the value, for the message.
+            where: the name of the function that received the value, for the message.
             value: the JitConfig or dictionary.
 
         Raises:
@@ -110,7 +110,7 @@ class JitConfig:
         )
 
     def but(self, jit_level: str, jit_syntax_level: Value) -> JitConfig:
-        """Return a copy with another level and syntax level; "" keeps the present one."""
+        """Return a copy with another jit level and syntax level; "" keeps the present value."""
         own = self.jit_config_dict
         level = self.jit_level if jit_level == "" else jit_level
         syntax: Value = own["jit_syntax_level"] if jit_syntax_level == "" else jit_syntax_level
@@ -296,7 +296,7 @@ def _mutable_inside(value: Value) -> Value:
 def lazy_inline(fn: Value = None, attrs: object = None, policy: object = None) -> Value:
     """Mark a Cell's `__init__` so that equal Cells are compiled once (`mindspore.lazy_inline`).
 
-    Every Cell is inlined here: the mark changes nothing, and one warning says so.
+    The mark has no effect, because every Cell is inlined here. The first use gives a warning.
     """
     del attrs, policy
     warn_moot("lazy_inline")
@@ -306,7 +306,7 @@ def lazy_inline(fn: Value = None, attrs: object = None, policy: object = None) -
 def no_inline(fn: Value = None) -> Value:
     """Mark a function that is not to be inlined (`mindspore.no_inline`).
 
-    Every function is inlined here: the mark changes nothing, and one warning says so.
+    The mark has no effect, because every function is inlined here. The first use gives a warning.
     """
     warn_moot("no_inline")
     return fn if fn is not None else no_inline

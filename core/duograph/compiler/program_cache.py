@@ -1,7 +1,8 @@
-"""The compiled programs of one function; of a method, one cache per receiver.
+"""The cache of the compiled programs of one function, or of one method for one receiver.
 
-`compiler.jit_call` looks programs up here and adds new ones; the cache never compiles. Caches are
-never copied or pickled with the Cell that holds them: programs know their tensors by identity.
+`compiler.jit_call` looks programs up here and adds new ones; the cache never compiles. A cache must
+never be copied or pickled with the Cell that holds it, because programs refer to their tensors by
+identity.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Compiled:
     Attributes:
         program: the program.
         guard: checks the captured values of the program.
-        recorded: runs the program under a derivative.
-        specialised: whether it is made of a program for many sizes.
+        recorded: runs the program while a gradient tape records.
+        specialised: whether the program was made from a program for symbolic sizes.
     """
 
     __slots__ = ("program", "guard", "recorded", "specialised")
@@ -57,9 +58,9 @@ class Compiled:
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
-        """Return whether the program may serve a call if no program of the cache fits better.
+        """Return whether the program may serve a call if no other program in the cache fits better.
 
-        The policy `stale_captures` decides about captured values that have changed.
+        The user's setting `stale_captures` decides whether captured values may have changed.
         """
         return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
 
@@ -73,7 +74,7 @@ class Compiled:
 
 
 class Interpreted:
-    """A program cache entry for a signature whose calls run line by line.
+    """A program cache entry for a signature whose calls run uncompiled, line by line.
 
     Attributes:
         reason: why the function could not be compiled.
@@ -86,7 +87,7 @@ class Interpreted:
         self.reason = reason
 
     def valid(self) -> bool:
-        """Return True: a call that runs line by line is always right."""
+        """Return True, because running the function uncompiled is right for every call."""
         return True
 
     def fits(self) -> bool:
@@ -105,14 +106,15 @@ class ProgramCache:
     """The compiled programs of one function, or of one method for one receiver.
 
     Attributes:
-        entries: key -> programs for that key, which differ in their captures, the last used last.
-        fast: argument types -> `CompiledProgram.fast_call`; for arguments that are all plain
-            Tensors.
+        entries: key -> programs for that key, which differ in their captures; the one used last
+            comes last.
+        fast: argument types -> `CompiledProgram.fast_call`, the settings version and the result
+            type, for arguments that are all plain Tensors.
         quick: argument types -> (cache entry, settings version), for programs whose state and
             captures must be checked before a call.
-        aliased: whether a call had a list, dict or set that the function also reached in another
-            way.
-        symbolic: programs for many sizes, from which programs for the sizes of a call are made.
+        aliased: whether some call had a list, dict or set as an argument that the function also
+            reached in another way, such as by a global variable.
+        symbolic: programs for symbolic sizes, from which programs for the sizes of a call are made.
         numbers: which Python numbers among the arguments are inputs of the programs.
     """
 
@@ -129,9 +131,9 @@ class ProgramCache:
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the entry of a key that may serve a call now, or None.
 
-        An entry whose captured values and state are unchanged is preferred. If the policy
-        `stale_captures` allows old values, it may be the entry last used. The returned entry
-        becomes the last used one.
+        An entry whose captured values and state are unchanged is preferred. If the user's setting
+        `stale_captures` allows old values, the result may be the entry used last. The returned
+        entry becomes the one used last.
         """
         variants = self.entries.get(key, [])
         latest = variants[::-1]
@@ -143,7 +145,7 @@ class ProgramCache:
         return found
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
-        """Add an entry to the program cache; remove the oldest ones beyond the cache's limits."""
+        """Add an entry to the program cache; remove the oldest entries if there are too many."""
         while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.programs() else LIMIT):
             self.entries.popitem(last=False)
         self.quick.clear()
@@ -184,8 +186,8 @@ class ReceiverCaches(weakref.WeakKeyDictionary[object, ProgramCache]):
     Maps the `JitFunction` of a method to a `ProgramCache`.
 
     Attributes:
-        owner: function that returns the object. A shallow copy of the object shares this mapping,
-            whose owner is still the original: so the copy can be recognised.
+        owner: function that returns the object. After a shallow copy, the copy holds this same
+            mapping, but its owner is still the original; this is how a copy is recognised.
     """
 
     def __init__(self, owner: object = None) -> None:

@@ -1,9 +1,10 @@
 """Collects what the HTML page of `JitFunction.show` says about a compiled program.
 
 `JitFunction.show` calls `page_facts`, and `pages.render` makes the page. A program keeps neither
-the graphs between its passes nor its memory plan, so it is lowered once more to collect them;
-kernels come from the caches. A program without side effects runs a few times on the arguments of
-the call, to time its kernels; its results are dropped.
+the graphs between its passes nor its memory plan. Its graph is therefore lowered once more to
+collect them; kernels come from the caches. A program without side effects runs a few times on the
+arguments of the call, to time its kernels; its results are dropped. A program with side effects
+must never run here.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ def page_facts(
 
     Args:
         facts: what `explain` prints.
-        program: the program; None if the function runs line by line.
+        program: the program; None if the function runs uncompiled.
         function: the Python function, whose source is shown.
-        slots: the run-time inputs of a call, with which kernels are timed; None: no times.
+        slots: the run-time inputs of a call, with which kernels are timed; if None, kernels are not
+            timed.
     """
     data: dict[str, Any] = {"facts": dataclasses.asdict(facts), "programs": [], "gradient": ""}
     graphs = GraphFacts()
@@ -105,7 +107,17 @@ def _program(
 ) -> dict[str, object]:
     """Return the data of one graph for the page: the graph after each pass, kernels, memory, times.
 
-    Lowers the graph once. Kernels are timed if `handles`, the inputs of a run, are given.
+    Lowers the graph once.
+
+    Args:
+        graphs: converts graphs to data.
+        title: the heading of the graph on the page.
+        graph: the graph before the passes.
+        program: the program, which decides the device and the level.
+        parameters: type, name and kind of each parameter of the graph.
+        updates: position of an output -> position of the input whose new value it is.
+        state: positions of inputs that are state tensors which the function never writes.
+        handles: the inputs of a run with which kernels are timed; if None, they are not timed.
     """
     device, level = program.device, program.level
     stages: list[tuple[str, Graph]] = []
@@ -146,7 +158,11 @@ def _program(
 def _fusion(
     before: Graph, after: Graph, device: Device, level: str, state: Sequence[int]
 ) -> list[dict[str, object]]:
-    """Return why nodes were fused or not: one entry for each node of the graph before fusion."""
+    """Return, for each node of the graph before fusion, why it was fused with others or not.
+
+    `after` is the graph after fusion. `state` has the positions of inputs that are state tensors
+    which the function never writes.
+    """
     context = context_of(device, level, None, [], state)
     home = {i: at for at, node in enumerate(after.nodes) for i in node.results}
     found = []
@@ -176,7 +192,8 @@ def _fusion(
 def _kernels(graph: Graph, device: Device) -> list[dict[str, object]]:
     """Return the fused regions of a graph and its sub-graphs, each with its kernel's source.
 
-    `built` says whether the backend has compiled it; the others run op by op.
+    The entry `built` of a region says whether the backend has compiled it; if not, the region runs
+    op by op.
     """
     backend = registry.backend(device.name)
     calls, _ = compile_regions(graph, device)  # compiled already, so found in the caches
@@ -206,8 +223,9 @@ def _source(backend: Backend, body: Graph, device: Device) -> str:
 def _regions(graph: Graph, top: int | None = None) -> list[tuple[int, GraphNode]]:
     """Return the fused regions of a graph and of its sub-graphs.
 
-    Each is a pair: position of the node of the whole graph that is or contains it, region node.
-    `top` is that position while a sub-graph is searched.
+    Each is a pair (position of a node of the whole graph, region node): the node at this position
+    is the region node, or it has the sub-graph that contains the region. `top` is this position
+    while a sub-graph is searched.
     """
     found = []
     for at, node in enumerate(graph.nodes):
@@ -276,7 +294,8 @@ def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, object]:
 class _Watch(observers.Observer):
     """Observer that adds up the run times of kernels, by the id of their attributes.
 
-    On a device that runs kernels asynchronously and has no clock, it waits for each kernel.
+    On a device that runs kernels asynchronously and cannot time them itself, the observer waits for
+    each kernel.
     """
 
     def __init__(self, device: Device) -> None:
@@ -302,10 +321,10 @@ class _Watch(observers.Observer):
 def _times(
     executable: Executable, handles: Sequence[Handle], graph: Graph, device: Device
 ) -> dict[str, float]:
-    """Return position of a node -> seconds of its kernels in one run, the median of several.
+    """Return a dict: position of a node -> seconds of its kernels in one run.
 
-    `handles` are the inputs of the runs. A program that raises, because of an index for example,
-    has no times.
+    The seconds are the median of several runs. `handles` are the inputs of the runs. The dict is
+    empty for a program that raises an error, such as that for an index out of range.
     """
     nodes = _by_attributes(graph)
     runs: list[dict[int, float]] = []
@@ -331,10 +350,11 @@ def _times(
 
 
 def _by_attributes(graph: Graph) -> dict[int, int]:
-    """Return id of a node's attributes -> position of the node, to recognise the node of a kernel.
+    """Return a dict: id of a node's attributes -> position of the node.
 
-    A kernel that runs is known by the attributes object, which it shares with its node. Nodes of
-    sub-graphs count as the node that holds these. Attributes of several nodes are left out.
+    A running kernel is identified by its attributes object, which its node also holds. A node of a
+    sub-graph counts as the node of the whole graph that contains it. The position is -1 if several
+    nodes have the same attributes object.
     """
     found: dict[int, int] = {}
 
@@ -417,7 +437,7 @@ def _names_of(program: CompiledProgram) -> list[str]:
 
 
 def _main_source(function: Value) -> tuple[str, int, int] | None:
-    """Return file, first and last line of the function; None if its source is not found."""
+    """Return (file, first line, last line) of the function, or None if its source is not found."""
     try:
         plain: Value = getattr(function, "__func__", function)
         found = source_of(inspect.unwrap(plain))
@@ -450,7 +470,7 @@ def _sources(graphs: GraphFacts, main: tuple[str, int, int] | None) -> list[dict
 
 
 def _functions(file: str) -> list[tuple[int, int]]:
-    """Return first and last line of each function of a file; none if it cannot be parsed."""
+    """Return (first line, last line) of each function of a file; empty if it cannot be parsed."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:

@@ -1,7 +1,8 @@
-"""Runs a compiled program under a derivative: as one node of the gradient tape, or op by op.
+"""Runs a compiled program while a gradient tape records: as one node of the tape, or op by op.
 
 `compiler.function` calls `RecordedProgram.call` if a tape records an input of the program. Inside a
-derivative of a derivative, every op of the graph is recorded on its own. It never compiles source.
+derivative of a derivative, every op of the graph is recorded on its own. The module never compiles
+Python source.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class _Forward(NamedTuple):
     """A program's forward graph, lowered to return also the values that its backward graph needs.
 
     Attributes:
-        plan: the plan of the tape node.
+        plan: the gradient plan, from which the tape node computes its gradients.
         executable: from handles of the inputs to handles of the results and of the residuals.
-        residuals: positions, in the inputs followed by the outputs of `run`, of the values that the
-            backward graph needs.
+        residuals: positions of the values that the backward graph needs, among the inputs followed
+            by the outputs of the executable.
     """
 
     plan: GraphPlan
@@ -42,7 +43,7 @@ class _Forward(NamedTuple):
 
 
 class RecordedProgram:
-    """Runs a compiled program under a derivative and records it on the gradient tape.
+    """Runs a compiled program while a gradient tape records, and adds it to the tape.
 
     The object stores one lowered forward graph per set of inputs that a tape records.
     """
@@ -87,8 +88,9 @@ class RecordedProgram:
         """Run a program's forward executable and record it as one tape node; return the results.
 
         Args:
-            sources: per input of the program its Tensor; None for an input that is no tensor.
-            handles: per input what to pass for it.
+            sources: the Tensor for each input of the program; None for an input that is not a
+                tensor.
+            handles: what to pass for each input.
         """
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])

@@ -36,7 +36,7 @@ class ArgumentContainer:
     """The graph value of a list, dict or set argument, made a graph input when first needed.
 
     Attributes:
-        ev: the evaluation.
+        ev: the evaluation of the function.
         index: the position among the list, dict and set arguments.
         order: the items of a set argument, in its iteration order.
     """
@@ -75,7 +75,7 @@ class Argument:
 
 
 class _Container(Argument):
-    """Placeholder in a result template for a list, dict or set argument, returned itself.
+    """Placeholder in a result template for a list, dict or set argument, which is returned itself.
 
     Attributes:
         index: its position among the lists, dicts and sets in the arguments.
@@ -92,7 +92,8 @@ class _Outside:
 class _WithAliases:
     """Wraps a result template in which some list, dict or object occurs more than once.
 
-    Each call must then return one new object in all places where the template has one.
+    Each call must then return a single new object at all the positions where the template has the
+    same object.
     """
 
     def __init__(self, template: Value) -> None:
@@ -129,12 +130,13 @@ def rebuilt(
     leaves: Sequence[Tensor],
     containers: Sequence[object],
 ) -> Value:
-    """Return the result of a compiled call: its template with the placeholders filled in.
+    """Return the result of a compiled call: its template with values in place of placeholders.
 
     Args:
-        values: outputs of the graph.
-        leaves: tensors among the arguments.
-        containers: lists and dicts among the arguments.
+        template: the Python structure of the result, with placeholders for run-time values.
+        values: the outputs of the graph.
+        leaves: the tensors among the arguments.
+        containers: the lists, dicts and sets among the arguments.
     """
     kind = template.__class__
     if kind is Out:
@@ -154,8 +156,8 @@ def _rebuilt(
     """Return one part of the result of a compiled call: a template with placeholders filled in.
 
     Args:
-        values, leaves, containers: see `rebuilt`.
-        made: objects made so far, by id of their template; None where none occurs twice.
+        template, values, leaves, containers: see `rebuilt`.
+        made: the objects made so far, by id of their template; None if no object occurs twice.
     """
     kind = template.__class__
     if kind is Out:
@@ -190,10 +192,10 @@ def _rebuilt(
 
 
 def substituted(template: Value, number: Callable[[Value], Value]) -> Value:
-    """Return a copy of a template in which `number` has replaced each number.
+    """Return a copy of a result template with each symbolic number n replaced by `number(n)`.
 
     Raises:
-        ArgumentError: the template has a constant that may contain a number.
+        ArgumentError: the template has a constant that may contain a symbolic number.
     """
     if type(template) is _WithAliases:
         return _WithAliases(_substituted(template.template, number, {}))
@@ -203,7 +205,11 @@ def substituted(template: Value, number: Callable[[Value], Value]) -> Value:
 def _substituted(
     template: Value, number: Callable[[Value], Value], made: dict[int, Value]
 ) -> Value:
-    """Return a copy of a part of a template; `made` has the copies so far, by id of their part."""
+    """Return a copy of a part of a result template with its symbolic numbers replaced.
+
+    `number` returns the replacement of a symbolic number. `made` has the copies made so far, by id
+    of the part.
+    """
     kind = type(template)
     if kind in (Dim, Real):
         return number(template)
@@ -231,7 +237,7 @@ def _substituted(
 
 
 def _is_numeric(value: Value) -> bool:
-    """Return whether a value is an array of numbers, and so cannot contain a symbolic one."""
+    """Return whether a value is an array of numbers, which cannot contain a symbolic number."""
     return isinstance(value, np.ndarray) and not value.dtype.hasobject
 
 
@@ -250,14 +256,17 @@ def template_of(
     leaves: Sequence[tuple[Value, int | None]],
     containers: Sequence[Value],
 ) -> Value:
-    """Return the template of a compiled function's result, with placeholders for outputs.
+    """Return the template of a compiled function's result.
+
+    The template is the Python structure of the result, with placeholders for what differs between
+    calls: outputs of the graph and arguments.
 
     Args:
-        ev: the evaluation.
+        ev: the evaluation of the function.
         value: the result.
-        put: makes a value an output of the graph, and returns its position.
-        leaves: per tensor argument: its graph value, and the value id that it had at first.
-        containers: copies of the lists and dicts among the arguments.
+        put: function that makes a value an output of the graph, and returns its position.
+        leaves: for each tensor argument its graph value, and the value id that it had at first.
+        containers: copies of the lists, dicts and sets among the arguments.
 
     Raises:
         UnsupportedSyntaxError: the result holds a function of the evaluated code, or a set or deque
@@ -270,7 +279,10 @@ def template_of(
 
 
 class _TemplateMaker:
-    """Builds the template of a compiled function's result; see `template_of` for arguments."""
+    """Builds the template of a compiled function's result: its structure with placeholders.
+
+    `template_of` describes the arguments of the constructor.
+    """
 
     def __init__(
         self,
@@ -288,7 +300,10 @@ class _TemplateMaker:
         self._values: list[Value] = []
 
     def template(self, value: Value, depth: int) -> Value:
-        """Return the template of a part of a function's result, nested `depth` levels deep."""
+        """Return a part of a function's result with placeholders for its run-time values.
+
+        `depth` is the number of containers around the part.
+        """
         if isinstance(value, (GraphTensor, HostValue)):
             return self.of_graph_value(value)
         if isinstance(value, Tensor):
@@ -320,26 +335,27 @@ class _TemplateMaker:
         return found
 
     def _outside(self, value: Value) -> _Outside:
-        """Return the placeholder of a container from outside; each call returns that container.
+        """Return the placeholder of an outside container; each call returns the container itself.
 
-        Raises UnsupportedSyntaxError if it holds a graph value.
+        Raises UnsupportedSyntaxError if the container holds a graph value.
         """
         if reaches_graph_value(value):  # it belongs to an object that the evaluated code made
             raise _only_line_by_line(value)
         return _Outside(value)
 
     def check(self) -> None:
-        """Raise if the result may hold one list or dict twice, as a graph condition decides.
+        """Raise if a graph condition decides whether the result holds the same list or dict twice.
 
-        For example, `z = x if c else y` and the result is (x, z): z must then be the very object
-        x, or a new one.
+        For example, the result is (x, z) after `z = x if c else y`. If `c` is true when the program
+        runs, both items must be the same object, otherwise two objects; a single template (the
+        structure of the result with placeholders) cannot express both cases.
         """
         for value in self._values:
             of = self.ev.owned.chosen.get(id(value), ())
             check_known(self.ev, value, any(id(v) in self._made for v in of))
 
     def _of_parts(self, value: Value, depth: int) -> Value:
-        """Return the template of a tuple, list, dict or another object that holds values."""
+        """Return a container or object in the result, with placeholders for the values in it."""
         if isinstance(value, tuple):
             items = [self.template(v, depth + 1) for v in value]
             if getattr(value, "__dict__", None):
@@ -368,7 +384,7 @@ class _TemplateMaker:
         return Out(self.put(value))
 
     def of_tensor(self, value: Tensor) -> Out | Tensor:
-        """Return the placeholder of a tensor in the result, or the tensor if it was made outside.
+        """Return the placeholder of a tensor in the result, or the tensor if it is from outside.
 
         A tensor that the evaluation made becomes an output, so that each call returns a new one.
         """
@@ -380,7 +396,7 @@ class _TemplateMaker:
         return Out(self.put(value))
 
     def of_object(self, value: Value, depth: int) -> Value:
-        """Return the template of a result that is no tensor, graph value, list, dict or tuple.
+        """Return the template of a result that is not a tensor, graph value, list, dict or tuple.
 
         Raises UnsupportedSyntaxError for local functions and for sets of graph values.
         """
@@ -437,7 +453,7 @@ _CONSTANT = (
 
 
 def _only_line_by_line(value: Value) -> UnsupportedSyntaxError:
-    """Return the error for a result that only line-by-line execution can make anew at each call."""
+    """Return the error for a result that only the uncompiled function can create at each call."""
     return UnsupportedSyntaxError(
         f"return: got a {type(value).__name__} that the compiled function made; wanted Tensors and "
         "Python values",
@@ -447,7 +463,7 @@ def _only_line_by_line(value: Value) -> UnsupportedSyntaxError:
 
 
 def _is_its_attributes(value: Value) -> bool:
-    """Return whether an object consists of its class and its `__dict__` alone."""
+    """Return whether an object consists only of its class and its `__dict__`."""
     kind = type(value)
     if any(getattr(c, "__slots__", ()) for c in kind.__mro__) or not hasattr(value, "__dict__"):
         return False
@@ -461,7 +477,8 @@ def _is_its_attributes(value: Value) -> bool:
 def _own_data(ev: Evaluation, value: Value) -> bool:
     """Return whether a value is an array, set or bytearray that the compiled function created.
 
-    Containers of the modules `collections` and `array` count, too. Each call returns a new copy.
+    Containers of the modules `collections` and `array` count as well. Each call returns a new copy
+    of such a value.
     """
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:

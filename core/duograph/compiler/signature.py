@@ -1,8 +1,9 @@
 """Shapes that users declare for the arguments of a compiled function.
 
-`jit(input_signature=...)` and `Cell.set_inputs` declare them with placeholder Tensors, in whose
+`jit(input_signature=...)` and `Cell.set_inputs` declare shapes with placeholder Tensors, in whose
 shapes None or a `Symbol` stands for a size that varies. `compiler.function` checks calls against
-them; `compiler.symbolic` makes the declared sizes symbolic at the first call.
+these shapes; `compiler.symbolic` makes the declared sizes symbolic at the first call. The module
+compiles nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def check_signature(name: str, wanted: Value, given: Args) -> None:
     """Raise ArgumentValueError if arguments do not match `wanted`, an `input_signature`.
 
     Args:
-        name: the function, for messages.
+        name: the name of the function, for messages.
         wanted: a Tensor, or a tuple or list with an item for each argument.
         given: the arguments.
     """
@@ -57,9 +58,10 @@ def check_signature(name: str, wanted: Value, given: Args) -> None:
 
 
 def open_axes(wanted: Value, given: Args) -> dict[tuple[int, int], Symbol | None]:
-    """Return the axes that a signature leaves open, as (number of the tensor argument, axis).
+    """Return the axes whose size a signature does not fix, as (index of tensor argument, axis).
 
-    The value is the `Symbol` that describes the size, or None for any size.
+    The result is a dict. The value for an axis is the `Symbol` that describes its size, or None for
+    any size. The dict is empty if `wanted`, the signature, is None. `given` are the arguments.
     """
     found: dict[tuple[int, int], Symbol | None] = {}
     if wanted is None:
@@ -83,7 +85,10 @@ def _items(wanted: Value) -> Value:
 
 
 def _pairs(want: Value, x: Value, place: str) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield (place, declared Tensor, given Tensor) for an argument and the items in it."""
+    """Yield (description, declared Tensor, given Tensor) for an argument and the items in it.
+
+    `want` is the declared argument, `x` the given one, and `place` its description for messages.
+    """
     if isinstance(want, Tensor) and isinstance(x, Tensor):
         yield place, want, x
     elif isinstance(want, (tuple, list)) and isinstance(x, (tuple, list)):

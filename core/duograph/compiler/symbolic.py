@@ -2,11 +2,12 @@
 
 `compiler.jit_call` asks `SymbolicPrograms` before it compiles a call. A symbolic program is the
 graph of a function whose argument shapes have symbols (`dims`), with the guards under which the
-graph is right. For the sizes of a call, the symbols are replaced by numbers: the *specialised*
-program is an ordinary `CompiledProgram`, which later calls find by its `JitKey` as any other.
+graph is right. For the sizes of a call, the symbols are replaced by numbers. The resulting
+*specialised* program is an ordinary `CompiledProgram`, which later calls find by its `JitKey` like
+any other.
 
-Nothing here may change what a program computes. Where the front end or a rule cannot handle
-symbols, the function is compiled for each shape, and `explain` says why.
+Nothing here may change what a program computes. Where the front end or a rule of an op cannot
+handle symbols, the function is compiled for each shape, and `explain` says why.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ _MOST_SEEN = 63  # the most shapes of a family that are kept before the newest
 
 
 class Variant(NamedTuple):
-    """The graph of a symbolic program after the passes, for some of its sizes.
+    """The graph of a symbolic program after the passes, valid for some of its sizes.
 
     Attributes:
-        scope: copies of the program's symbols, and what the passes asked about them.
-        optimised: the graph; None: the passes cannot handle symbols.
-        problem: why they cannot.
+        scope: copies of the program's symbols, and the guards on sizes that the passes added.
+        optimised: the graph after the passes; None if the passes cannot handle symbols.
+        problem: why the passes cannot handle symbols; "" if they can.
     """
 
     scope: Scope
@@ -72,7 +73,11 @@ class Variant(NamedTuple):
 
 
 def _optimised(traced: Traced, symbols: Mapping[Atom, Dim]) -> Variant:
-    """Run the graph passes on a graph with symbols, of which copies are given."""
+    """Run the graph passes on a copy of a traced graph with symbols; return the result.
+
+    `symbols` maps each symbol of the graph to its copy, so that conditions on sizes that the passes
+    add do not apply to the symbolic program.
+    """
     written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
     state = [
         k for k, (kind, v) in enumerate(traced.inputs)
@@ -95,11 +100,11 @@ class SymbolicProgram:
     """A function evaluated once for all sizes that fit its shapes and guards.
 
     Attributes:
-        scope: the symbols and guards.
+        scope: the symbols and the guards on them.
         shapes: the shape of each tensor argument, with symbols.
         traced: the graph and what else a program is made of.
-        specialised: number of programs that were made of it.
-        variants: the graph after the passes, which may ask further questions about sizes.
+        specialised: number of programs that were made from this one.
+        variants: the graphs after the passes, which may add further guards on the sizes.
     """
 
     def __init__(self, scope: Scope, shapes: Sequence[tuple[Value, ...]], traced: Traced) -> None:
@@ -126,7 +131,11 @@ class SymbolicProgram:
         return self._guard.unchanged()
 
     def values(self, shapes: Shapes) -> dict[Atom, int] | None:
-        """Return the value of each symbol for given argument shapes; None if they do not fit."""
+        """Return the value of each symbol for given argument shapes.
+
+        The result is None if the shapes do not have the form of the program's shapes, or violate a
+        guard (a condition on the sizes).
+        """
         found: dict[Atom, int] = {}
         for pattern, shape in zip(self.shapes, shapes, strict=True):
             for want, n in zip(pattern, shape, strict=True):
@@ -157,9 +166,10 @@ class SymbolicProgram:
         return program
 
     def _optimised_for(self, values: Mapping[Atom, int]) -> Optimised | None:
-        """Return the graph after the passes for given sizes; None if the passes must run for them.
+        """Return the graph after the passes for given sizes, or None if the passes must run again.
 
-        The passes run on a graph with symbols. What they ask about sizes are guards of the variant.
+        The passes run on a graph with symbols. If they compare sizes, the results become conditions
+        under which that graph may be used again.
         """
         if settings.debug:
             return None
@@ -193,14 +203,15 @@ class SymbolicProgram:
 
 
 class Family:
-    """The calls of one function whose arguments differ in sizes only.
+    """The calls of one function whose arguments differ only in the sizes of tensors.
 
     Attributes:
         seen: the argument shapes of the calls that were compiled.
-        fixed: axes whose size the function uses as a number, so that they cannot be symbolic.
-        programs: the symbolic programs, newest last.
+        fixed: axis whose size the function uses as a number, so that it cannot be symbolic -> where
+            the function does so.
+        programs: the programs for symbolic sizes, newest last.
         reason: why a call could not be served by a symbolic program; "" if none failed.
-        failures: how many evaluations with symbols have failed.
+        failures: how many evaluations with symbolic sizes have failed.
     """
 
     def __init__(self) -> None:
@@ -211,12 +222,12 @@ class Family:
         self.failures = 0
 
     def fail(self, reason: str) -> None:
-        """Count an evaluation with symbols that failed; it may be the user's error."""
+        """Count a failed evaluation with symbols, whose cause may be an error of the user."""
         self.reason = reason
         self.failures += 1
 
     def varying(self, shapes: Shapes) -> list[Axis]:
-        """Return the axes whose sizes differ between calls."""
+        """Return the axes whose size in `shapes` differs from that in some earlier call."""
         return [
             (i, axis)
             for i, shape in enumerate(shapes)
@@ -226,7 +237,10 @@ class Family:
 
 
 class SymbolicPrograms:
-    """The symbolic programs of one function, or of one method for one receiver."""
+    """The programs for symbolic sizes of one function, or of one method for one receiver.
+
+    Such a program is evaluated once and serves many sizes of the arguments.
+    """
 
     def __init__(self) -> None:
         self.families: dict[Hashable, Family] = {}
@@ -236,7 +250,7 @@ class SymbolicPrograms:
         return [p for family in self.families.values() for p in family.programs]
 
     def describe(self, key: JitKey) -> list[str]:
-        """Return lines for `explain` about a key: its symbolic programs, why there are no more."""
+        """Return lines for `explain` about a key's symbolic programs and why there are no more."""
         family = self.families.get(_family_key(key))
         if family is None:
             return []
@@ -246,9 +260,10 @@ class SymbolicPrograms:
         return lines
 
     def specialised(self, call: JitCall) -> CompiledProgram | None:
-        """Return a program for a call that is made from a symbolic one; None: compile the call.
+        """Return a program for a call, made from a symbolic program for its sizes, or None.
 
-        Evaluates the function with symbols if sizes have varied often enough.
+        If the result is None, the caller compiles the call. The function is evaluated with symbols
+        if sizes have varied often enough.
         """
         shapes = tuple([x._type.shape for x in call.slots.leaves])
         if call.function.dynamic in _NEVER or not any(shapes) or dividing() is not None:
@@ -286,7 +301,10 @@ class SymbolicPrograms:
     def _program(
         self, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
     ) -> CompiledProgram | None:
-        """Return a symbolic program for some sizes; None if it cannot be lowered for them."""
+        """Return a program specialised for some sizes, or None if it cannot be lowered for them.
+
+        After a failure the symbolic program is removed from its family.
+        """
         try:
             return program.program(values)
         except Exception as error:  # noqa: BLE001  (compiling for the sizes decides what is raised)
@@ -295,7 +313,7 @@ class SymbolicPrograms:
             return None
 
     def _family(self, call: JitCall) -> Family:
-        """Return the family of a call; the oldest one is dropped beyond a fixed number."""
+        """Return the family of a call; if it is new and there are too many, drop the oldest one."""
         key = _family_key(call.key)
         found = self.families.get(key)
         if found is None:
@@ -307,7 +325,8 @@ class SymbolicPrograms:
     def _traced(self, call: JitCall, family: Family, shapes: Shapes) -> SymbolicProgram | None:
         """Evaluate the function with symbols for the axes whose sizes vary.
 
-        An axis whose size turns out to be used as a number is fixed, and the evaluation repeated.
+        If the size of an axis is used as a number, the axis is marked as fixed and the evaluation
+        is repeated. Returns None if no axis varies or the evaluation fails.
         """
         varying = dict(open_axes(call.function._input_signature, call.given))
         if len(family.seen) >= (1 if call.function.dynamic else 2):
@@ -324,7 +343,13 @@ class SymbolicPrograms:
     def _evaluated(
         self, call: JitCall, family: Family, shapes: Shapes, axes: Open
     ) -> SymbolicProgram | None:
-        """Evaluate the function as `_traced` says, with symbols for `axes`."""
+        """Evaluate the function with symbols for the sizes of `axes`.
+
+        If the function uses some of these sizes as numbers, it is evaluated again without symbols
+        for them.
+
+        Returns None if the evaluation fails or no axes are left; the reason is stored in `family`.
+        """
         while axes:
             try:
                 found = _evaluated(call, family, axes, shapes)
@@ -357,10 +382,10 @@ def _family_key(part: Hashable) -> Hashable:
 def _symbolic_types(
     call: JitCall, family: Family, axes: Open, shapes: Shapes
 ) -> tuple[Scope, list[TensorType], dict[Axis, Dim]]:
-    """Return a new scope, the types of the tensor arguments with symbols, and the sizes.
+    """Return a new scope, the types of the tensor arguments with symbols, and each axis's symbol.
 
-    Axes that have always had one size share a symbol, unless the user declared them with
-    different descriptions; the program then serves calls in which they are equal.
+    Axes that have had equal sizes in every call share a symbol, unless the user declared them with
+    different descriptions. The program then serves only calls in which these sizes are equal.
     """
     scope = Scope()
     symbols: dict[Axis, Dim] = {}
@@ -384,7 +409,10 @@ def _symbolic_types(
 
 
 def _doubled(shapes: Shapes, axes: Open) -> Shapes:
-    """Return shapes with other sizes for some axes, which are equal to no other size by chance."""
+    """Return shapes in which the sizes of `axes` are doubled.
+
+    They are example sizes for a second evaluation, after a size equalled another number by chance.
+    """
 
     def other(a: Axis, n: int) -> int:
         described = axes.get(a)
@@ -401,7 +429,7 @@ def _doubled(shapes: Shapes, axes: Open) -> Shapes:
 
 
 def _equal(family: Family, one: Axis, other: Axis, shapes: Shapes) -> bool:
-    """Return whether two axes have had the same size in every call, this one included."""
+    """Return whether two axes have had equal sizes in every call, including the present one."""
     return all(s[one[0]][one[1]] == s[other[0]][other[1]] for s in (*family.seen, shapes))
 
 
@@ -411,11 +439,14 @@ def _evaluated(
     """Evaluate the function of a call with symbols for some axes.
 
     Args:
-        shapes: the hints; the sizes of the call, or others.
+        call: the call.
+        family: the family of the call.
+        axes: the axes, with the user's descriptions of their sizes.
+        shapes: example shapes that give each symbol its hint: those of the call, or others.
 
     Returns:
-        The symbolic program; or, if sizes of some of the axes are used as numbers, these axes with
-        the guards that say so.
+        the symbolic program; or, if the function uses sizes of some of the axes as numbers, a dict
+            of these axes and the places where it does so.
 
     Raises:
         DuographError: the program has something that cannot be specialised.
@@ -434,9 +465,11 @@ def _evaluated(
 def _evaluated_for_others(
     call: JitCall, family: Family, axes: Open, shapes: Shapes, pinned: dict[Axis, str]
 ) -> SymbolicProgram | dict[Axis, str]:
-    """Evaluate a function again, whose sizes were `pinned`, with other sizes as hints.
+    """Evaluate a function again with other example sizes, after it used some sizes as numbers.
 
-    The sizes of the call may equal other numbers by chance. Returns what `_evaluated` does.
+    `pinned` has the axes of these sizes. The sizes of the call may equal other numbers by chance,
+    such as the size of a Parameter. The result is that of `_evaluated`; it is `pinned` if the
+    function cannot be evaluated with the other sizes.
     """
     try:
         return _evaluated(call, family, axes, _doubled(shapes, axes))
@@ -445,7 +478,7 @@ def _evaluated_for_others(
 
 
 def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
-    """Evaluate the function of a call with symbolic sizes.
+    """Evaluate the function of a call with symbolic sizes; return the evaluated call.
 
     Raises:
         DuographError: the program has something that cannot be specialised.

@@ -1,7 +1,7 @@
 """Shows on a terminal that a function is being compiled, once that takes longer than a second.
 
-`jit_call` surrounds each compilation with `shown_on_terminal`. Where standard error is no terminal,
-in tests, logs and notebooks, nothing is written and no thread is started.
+`jit_call` surrounds each compilation with `shown_on_terminal`. If standard error is not a terminal,
+such as in tests, logs and notebooks, nothing may be written and no thread is started.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ _CLEAR = "\r\x1b[K"  # to the beginning of the line, and erase to its end
 
 @contextlib.contextmanager
 def shown_on_terminal(name: str) -> Iterator[None]:
-    """Write "duograph: compiling NAME, 3 s" while the `with` block runs; erase it at the end."""
+    """Show a line such as "duograph: compiling NAME, 3 s" while the `with` block runs.
+
+    The line appears on a terminal after a second, is updated, and is erased at the end of the
+    block.
+    """
     stream = sys.stderr
     if stream is None or not stream.isatty():
         yield

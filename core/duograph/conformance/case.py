@@ -1,7 +1,7 @@
 """The format of a conformance test case, which says how to test one op or public function.
 
 The modules of `cases` list cases; `cases/__init__.py` explains the format by example. A case holds
-data only: the test bodies decide what to check.
+data only: the test functions decide what to check.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class Sample:
     """The arguments of one test call of an op; NumPy arrays among the arguments become Tensors.
 
     Attributes:
-        kind: one of KINDS; "edge" is for samples of no other kind.
-        grad: whether to test gradients; samples of kind nan and empty never are.
-        name: shown in messages, if the kind alone is unclear.
+        kind: what the sample tests, one of KINDS; "edge" is for samples that fit no other kind.
+        grad: whether to test gradients at this sample; samples of kind nan and empty are never used
+            for gradients.
+        name: name of the sample in messages; by default its kind.
     """
 
     args: tuple[Any, ...]
@@ -53,7 +54,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """Arguments with which a tested op must raise `exception`; `pattern` matches its message."""
+    """A test call that must raise `exception`, with a message that matches `pattern`."""
 
     args: tuple[object, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -64,8 +65,8 @@ class Bad:
 class Make:
     """Factory of random test arrays of one dtype: `make(3, 4)` returns an array of shape (3, 4).
 
-    Values are uniform in [low, high], clipped to the range of the dtype. The default is -2 to 2,
-    and -5 to 5 for integers. Complex values are uniform in both parts.
+    Values are uniform in [low, high], clipped to the range of the dtype. The default range is -2 to
+    2, and -5 to 5 for integers. Of complex values, the real and the imaginary part are uniform.
     """
 
     def __init__(self, dtype: DType, seed: str = "") -> None:
@@ -117,7 +118,7 @@ class Make:
         return wide[..., ::2].transpose()
 
     def special(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Return an array of floating values that include NaN, both infinities and both zeros."""
+        """Return an array of floating values, among them NaN, both infinities and both zeros."""
         out = self(*shape, low=low, high=high)
         flat = out.reshape(-1)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0]
@@ -151,17 +152,19 @@ class OpCase:
             `reduction`.
         dtypes: dtypes to create samples for; by default all that the op accepts. A shorter list
             needs `why`.
-        oracle: NumPy function with the same arguments. By default the op's `reference` or, for a
-            composite or a function, its body run on reference rules.
+        oracle: NumPy function with the same arguments. By default it is the op's `reference` or,
+            for a composite or a function, its body computed with the references of the ops that it
+            calls.
         errors: calls that must fail.
-        grad: whether to test gradients; a tuple lists the positions of the arrays to differentiate.
+        grad: whether to test gradients; a tuple lists the positions of the arrays to differentiate
+            with respect to.
         second: whether to test second derivatives too.
-        tol: tolerance by dtype, relative and absolute, instead of that of `tolerance.py`; needs
-            `why`.
-        grad_tol: the same for gradients.
+        tol: dtype -> tolerance, both relative and absolute, in place of the one in `tolerance.py`;
+            needs `why`.
+        grad_tol: dtype -> tolerance of gradients, both relative and absolute; needs `why`.
         why: the reason for `tol`, `grad_tol` or fewer `dtypes`.
-        without: kinds that do not apply, each with the reason.
-        name: shown in ids and reports; by default that of the function.
+        without: kinds of samples that do not apply to the op -> the reason.
+        name: name of the case in test ids and reports; by default the function's name.
         covers: further ops that this case tests completely, such as the primitive of a function.
     """
 
@@ -217,12 +220,12 @@ class OpCase:
         return self.grad is not False and (self.op is None or self.op.differentiable)
 
     def made(self, dtype: DType) -> list[Sample]:
-        """Return the test samples of this case for a dtype; they are the same at each call."""
+        """Return the test samples of this case for a dtype, which are the same at each call."""
         return list(self.samples(Make(dtype, self.name)))
 
 
 def of_op(function: Callable[..., object]) -> Op | None:
-    """Return the op that a function of `duograph.ops` is made of, or None."""
+    """Return the op that a function of `duograph.ops` wraps; None unless it wraps a single op."""
     if isinstance(function, Op):
         return function
     found = getattr(function, "op", None)
@@ -233,9 +236,10 @@ def of_op(function: Callable[..., object]) -> Op | None:
 
 
 def by_shape(*rows: tuple[Any, ...], **kwargs: object) -> Samples:
-    """Return a function that yields test samples, made from rows.
+    """Return a function that yields one test sample for each of the given rows.
 
-    A row is the kind of sample, the shape of operand 1, and the other arguments.
+    A row is the kind of sample, the shape of the first operand, and the other positional arguments;
+    `kwargs` are passed to every call.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -280,8 +284,9 @@ def binary(
 ) -> Samples:
     """Return a function that yields test samples for broadcasting functions of two tensors.
 
-    `second` is the range of the second operand, if it differs. `scalar` is a Python number to pass
-    on either side; None is for functions that accept only tensors.
+    `low` and `high` bound the operands' values; `second` is (low, high) of the second operand if it
+    differs. `scalar` is a Python number to pass as the first and as the second operand; None is for
+    functions that accept only tensors.
     """
     low2, high2 = second or (low, high)
 
@@ -313,7 +318,10 @@ def binary(
 
 
 def ternary(low: float | None = None, high: float | None = None, **kwargs: object) -> Samples:
-    """Return a function that yields test samples for broadcasting functions of three tensors."""
+    """Return a function that yields test samples for broadcasting functions of three tensors.
+
+    `low` and `high` bound the operands' values; `kwargs` are passed to every call.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -347,11 +355,14 @@ def reduction(
     """Return a function that yields test samples for a reduction, over all kinds of axes.
 
     Args:
-        axis, keepdims: names of the arguments (keepdims None: there is no such argument).
-        several: whether a tuple of axes is accepted.
+        axis, keepdims: names of the tested function's arguments; `keepdims` is None if there is no
+            such argument.
+        several: whether the function accepts a tuple of axes.
         empty: whether an axis of length 0 may be reduced.
-        distinct: make values all different, for functions whose result for ties is not defined.
-        primitive: axes are tuples of non-negative ints and both arguments are required.
+        distinct: whether to make all values different, for functions whose result for ties is not
+            defined.
+        primitive: whether the function is a primitive, whose axes are tuples of non-negative ints
+            and which requires both arguments.
     """
 
     def samples(make: Make) -> Iterator[Sample]:

@@ -1,4 +1,7 @@
-"""Compares two JSON reports of the conformance suite (`duograph conformance compare OLD NEW`)."""
+"""Compares two JSON reports of the conformance suite.
+
+The command `duograph conformance compare OLD NEW` calls it. The module must not run a test.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ def read(path: str) -> dict[str, Any]:
     """Return the content of a JSON report.
 
     Raises:
-        ValueError: the file is no report, or one of another version of duograph.
-        OSError: it cannot be read.
+        ValueError: the file is not a report, or is a report of another version of duograph.
+        OSError: the file cannot be read.
     """
     text = pathlib.Path(path).read_text(encoding="utf-8")
     try:
@@ -40,10 +43,11 @@ def read(path: str) -> dict[str, Any]:
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Return lines about what differs between two reports, and whether the new one is worse.
+    """Return (lines of text about what differs between two reports, whether the new one is worse).
 
-    It is worse if a test fails that passed, or a level is lost. Tests that only one of them
-    ran are counted, and make nothing worse.
+    The new report is worse if a test that passed has failed, or if a level of conformance that the
+    old one reached is lost. Tests that only one of the reports contains are counted, but do not
+    make it worse.
     """
     lines = [f"old: {old['title']}, {old['plugin']}", f"new: {new['title']}, {new['plugin']}"]
     for name, report in (("old", old), ("new", new)):

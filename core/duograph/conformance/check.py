@@ -1,6 +1,6 @@
 """Functions that run conformance test samples, compare arrays and describe differences.
 
-The test bodies of the suite use it. Nothing here decides what to test.
+The test functions of the suite call it. Nothing here decides what to test.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def arrays_of(value: object) -> Iterator[Array]:
 def to_tensor(array: Array, kind: str) -> Tensor:
     """Create a Tensor from a NumPy array for a test sample of the given kind.
 
-    For samples of kind noncontiguous, the array is copied flat and reshaped on the device.
+    For samples of kind noncontiguous, the flattened array is copied and then reshaped on the
+    device.
     """
     if kind == "noncontiguous" and array.ndim > 1 and array.size:
         return reshape_to(Tensor(array.reshape(-1)), array.shape)
@@ -91,7 +92,7 @@ DEFERRED = r"index -?\d+ is out of range for axis \d+ of size \d+"
 
 
 def read_failing(results: object) -> list[Array]:
-    """Read the results of a test call that must fail, since a device may report errors late.
+    """Read the results of a call that must fail, because a device may report errors only at a read.
 
     Raises:
         DeferredIndexError: an asynchronous device reported the index only when a value was read.
@@ -139,18 +140,18 @@ def difference(
 
 
 class _Reached:
-    """The largest difference that the current test found, as a share of its tolerance."""
+    """The largest difference that the current test found, divided by its tolerance."""
 
     share: float = 0.0
 
 
 def start_test() -> None:
-    """Forget what earlier tests have found (`share_reached`)."""
+    """Reset the largest difference that `share_reached` returns, at the start of a test."""
     _Reached.share = 0.0
 
 
 def share_reached() -> float:
-    """Return the largest difference of finite floats in this test, divided by its tolerance."""
+    """Return the current test's largest difference of finite floats, divided by its tolerance."""
     return _Reached.share
 
 
@@ -182,7 +183,7 @@ def _short(array: Array) -> str:
 
 
 def call_text(case: OpCase, sample: Sample) -> str:
-    """Print a test call; arrays appear by dtype and shape, small ones by value."""
+    """Return a test call as text, with arrays shown by dtype and shape, small ones by value."""
     parts = [_value_text(v) for v in sample.args]
     parts += [f"{k}={_value_text(v)}" for k, v in sample.kwargs.items()]
     kind = sample.name or sample.kind
@@ -206,7 +207,7 @@ class Failures(AssertionError):
 
 
 def fail_with(found: Sequence[str]) -> None:
-    """Raise `Failures`, which fails a test, unless the list of failure texts is empty."""
+    """Raise `Failures` with a list of failure texts, unless the list is empty."""
     if found:
         raise Failures("\n\n".join(["", *found]))
 

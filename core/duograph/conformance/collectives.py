@@ -1,11 +1,11 @@
-"""The conformance cases of communication engines: every transfer, with bytes that are known.
+"""Conformance tests of communication engines: every kind of transfer, with known bytes.
 
     duograph run -n 4 -m duograph.conformance.collectives
 
-runs them on the ranks and the engine that a launcher started. They need no device, so that they are
-no part of the suite of a backend. `check` runs them on a communicator. With `--device NAME` at the
-end, the transfers between the memories of that device are checked too, if the engine has them
-(`check_device`).
+runs them on the ranks that the launcher has started, with their engine. The tests need no device,
+so they are not part of a backend's suite. `check` runs them on a given communicator. With `--device
+NAME` at the end of the command, transfers between device memories are checked too, if the engine
+has them (`check_device`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ SECONDS = 60.0
 
 
 def _own(rank: int, n: int, salt: int = 0) -> Bytes:
-    """Return the n bytes that a rank sends in a test."""
+    """Return the n bytes that a rank sends in a test; `salt` selects different bytes."""
     return ((np.arange(n) * 7 + rank * 31 + salt * 13) % 251).astype(np.uint8)
 
 
 def _finish(*requests: Request) -> None:
-    """Wait for requests side by side: one may make no progress before another is complete."""
+    """Wait for all requests in turn, since one may make no progress before another is complete."""
     end = time.monotonic() + SECONDS
     waiting = list(requests)
     while waiting:
@@ -63,7 +63,10 @@ def _all_gather(comm: Communicator, n: int) -> None:
 
 
 def _all_to_all(comm: Communicator, n: int) -> None:
-    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s, but rank 0 none to itself."""
+    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s.
+
+    Only rank 0 sends nothing to itself.
+    """
 
     def count(r: int, s: int) -> int:
         return 0 if r == s == 0 else n + r + 2 * s
@@ -84,7 +87,7 @@ def _broadcast(comm: Communicator, n: int) -> None:
 
 
 def _messages(comm: Communicator, n: int) -> None:
-    """Check messages: each rank sends to the next one, and receives two tags in reverse order."""
+    """Check that messages arrive by tag: of two messages, the second is received first."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     if after == comm.rank:
         return
@@ -112,7 +115,7 @@ def _in_order(comm: Communicator, n: int) -> None:
 
 
 def _groups(comm: Communicator, n: int) -> None:
-    """Check groups: the ranks in reverse order, two halves (made twice), and one rank alone."""
+    """Check groups: all ranks in reverse order, two halves (created twice), and one rank alone."""
     ranks = list(range(comm.size))
     halves = [ranks[::2], ranks[1::2]]
     mine = next(half for half in halves if comm.rank in half)
@@ -132,11 +135,11 @@ CASES: dict[str, Callable[[Communicator, int], None]] = {
 
 
 def check(comm: Communicator, lengths: Sequence[int] = LENGTHS) -> list[str]:
-    """Run all cases on every rank of a communicator; return what failed, with the reasons.
+    """Run all test cases on every rank of a communicator; return texts of what failed.
 
     Args:
-        comm: of any engine; all its ranks call this.
-        lengths: numbers of bytes.
+        comm: communicator of any engine; all its ranks must call this function.
+        lengths: numbers of bytes to transfer, one after the other.
     """
     failed = []
     for name, case in CASES.items():
@@ -153,18 +156,18 @@ def check(comm: Communicator, lengths: Sequence[int] = LENGTHS) -> list[str]:
 
 
 class OnDevice:
-    """What a case on devices needs: the transfers, this rank, and copies from and to the host."""
+    """The state of a device test: the device transfers `d`, the rank, and copy functions."""
 
     def __init__(self, d: DeviceTransfers, comm: Communicator, device: Device) -> None:
         self.d, self.rank, self.size, self.device = d, comm.rank, comm.size, device
         self.backend = registry.backend(device.name)
 
     def put(self, array: Bytes) -> Handle:
-        """Return the handle of a copy of an array."""
+        """Copy an array to the device; return the buffer handle."""
         return to_device(self.backend, np.ascontiguousarray(array), self.device.index)
 
     def get(self, handle: Handle, n: int, dtype: DType | None = None) -> Bytes:
-        """Return n elements behind a handle; None: bytes."""
+        """Copy n elements of a buffer to the host; `dtype` None means bytes."""
         kind = np.dtype(np.uint8) if dtype is None else dtype.np
         return from_device(self.backend, handle, (n,), kind, self.device.index)
 
@@ -184,7 +187,10 @@ def _device_broadcast(on: OnDevice, n: int) -> None:
 
 
 def _device_exchange(on: OnDevice, n: int) -> None:
-    """Rank r sends n + r + 2 * s bytes to rank s, in two parts, and nothing to itself if r is 0."""
+    """Check `exchange`: rank r sends n + r + 2 * s bytes to rank s, in two parts.
+
+    Only rank 0 sends nothing to itself.
+    """
 
     def count(r: int, s: int) -> int:
         return 0 if r == s == 0 else n + r + 2 * s
@@ -213,13 +219,13 @@ _RESULTS: dict[str, Callable[..., Array]] = {
 
 
 def _numbers(rank: int, n: int, dtype: DType) -> Bytes:
-    """Small numbers, whose sums and products over a few ranks are exact in every dtype."""
+    """Return n small numbers, whose sums and products over a few ranks are exact in every dtype."""
     found = (np.arange(n) * (rank + 1) + rank) % 3
     return (found > 0 if dtype.np.kind == "b" else found).astype(dtype.np)
 
 
 def _device_reductions(on: OnDevice, n: int) -> None:
-    """All-reduce two arrays at once, and reduce-scatter, in every dtype that the engine has."""
+    """Check all_reduce of two arrays together, and reduce_scatter, in every dtype of the engine."""
     if n > 5000:  # there are a hundred pairs of dtype and reduction
         return
     for dtype in (*ALL, *STORAGE):
@@ -243,7 +249,7 @@ def _device_reductions(on: OnDevice, n: int) -> None:
 
 
 def _device_order(on: OnDevice, n: int) -> None:
-    """Transfers begin behind the kernels before them, and kernels after them wait for them."""
+    """Check that a transfer begins after earlier kernels, and that later kernels wait for it."""
     n += 1
     x = Tensor(np.full(n, on.rank, np.float32), device=str(on.device))
     for _ in range(3):
@@ -268,12 +274,13 @@ DEVICE_CASES: dict[str, Callable[[OnDevice, int], None]] = {
 
 
 def check_device(comm: Communicator, device: Device, lengths: Sequence[int] = LENGTHS) -> list[str]:
-    """Run all cases between devices, in the group and in two smaller ones; return what failed.
+    """Run all device test cases in the group and in subgroups; return texts of what failed.
 
     Args:
-        comm: of an engine that serves the device; all its ranks call this.
-        device: of this rank.
-        lengths: numbers of bytes.
+        comm: communicator of an engine that serves the device; all its ranks must call this
+            function.
+        device: device of this rank.
+        lengths: numbers of bytes to transfer, one after the other.
     """
     ranks = list(range(comm.size))
     halves = (ranks[::2], ranks[1::2])
@@ -297,7 +304,7 @@ def check_device(comm: Communicator, device: Device, lengths: Sequence[int] = LE
 
 
 def main() -> None:
-    """Check the engine of the ranks that a launcher started; exit with 1 if a case fails."""
+    """Run the command: test the engine of the started ranks; exit with 1 if a case fails."""
     parser = argparse.ArgumentParser(prog="duograph.conformance.collectives")
     parser.add_argument("--device", metavar="NAME", help="also check transfers between devices")
     device = parser.parse_args().device

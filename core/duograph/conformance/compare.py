@@ -1,7 +1,7 @@
 """Compares two runs of a program: results bit by bit, printed output word by word.
 
-`program_runs` and `parity` use it. Values are first converted by `snapshot`, so that later writes
-do not change them.
+`program_runs` and `parity` call it. Values must be converted by `snapshot` before they are
+compared, so that later writes to them have no effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOCATION = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 def snapshot(value: object) -> Any:
     """Copy a nested value to arrays and Python objects, so that it can be compared later.
 
-    Tensors and arrays become pairs ("Tensor", array) and ("array", array).
+    A Tensor becomes the pair ("Tensor", array), an array the pair ("array", array).
     """
     if isinstance(value, Tensor):
         return ("Tensor", value.asnumpy().copy())
@@ -51,7 +51,7 @@ def printed_words(text: str) -> list[str]:
 
 
 def without_location(arguments: Any) -> Any:
-    """Remove the source location that compiled code adds to the message of an exception."""
+    """Return exception arguments without the source location that compiled code adds to them."""
     if not arguments or not isinstance(arguments[0], str):
         return arguments
     return (_LOCATION.split(arguments[0])[0], *arguments[1:])
@@ -75,13 +75,13 @@ def _same_word(a: str, b: str) -> bool:
 
 
 def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) -> str | None:
-    """Describe the first difference of two snapshots, or return None; NaN equals NaN.
+    """Describe the first difference of two snapshots, or return None if they are equal.
 
     Args:
         a, b: the values.
         where: name of the values, for the text.
-        near: tolerance for floating numbers, relative and absolute; 0 only treats -0.0 as 0.0, None
-            compares bits.
+        near: tolerance for floating numbers, both relative and absolute; NaN equals NaN. 0 allows
+            only -0.0 in place of 0.0; None compares bits.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _array_difference(a, b, where, near)

@@ -1,8 +1,8 @@
-"""`check_custom`, which tests an operator of the user's (`ops.Custom`) in one call.
+"""Defines `check_custom`, which tests an operator that a user has written (`ops.Custom`).
 
-It finds what PyTorch's `opcheck` looks for: kernels that leave elements unwritten or write to their
-inputs, types that are not as declared, wrong gradients, and results that depend on how the operator
-is run.
+Users call it. It looks for the same errors as PyTorch's `opcheck`: kernels that leave elements
+unwritten or write to their inputs, types that are not as declared, wrong gradients, and results
+that depend on how the operator is run.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ FEWEST, MOST, BYTES = 64, 2048, 1 << 22
 
 
 def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
-    """Test an operator of the user's on given inputs.
+    """Test an operator that a user has written, on given inputs.
 
-    The operator runs several times, so that one with effects has them several times.
+    The operator runs several times, so its side effects, if any, occur several times.
 
     Args:
         operator: an `ops.Custom`.
-        inputs: Tensors; small ones, as a gradient is computed for each element.
+        inputs: Tensors; small ones, because a finite difference is computed for each element.
 
     Returns:
         What was tested, in words: repeated calls with memory of other contents, unchanged inputs,
@@ -82,9 +82,10 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
 
 
 def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Call an operator after other contents were left in free memory; return results as arrays.
+    """Call an operator repeatedly, with different contents of free memory; return its results.
 
-    An operator that reads memory which it has not written then returns other results.
+    An operator that reads memory which it has not written then returns different results. The
+    return value is a snapshot (`compare.snapshot`).
     """
     before = snapshot(list(inputs))
     first = operator(*inputs)
@@ -110,7 +111,7 @@ def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tens
 
 
 def _agree(what: str, got: object, want: object, exact: bool) -> None:
-    """Raise BackendError if results differ from those of the first call."""
+    """Raise BackendError if the results `got` differ from `want`; `what` names the run."""
     text = difference_of(want, snapshot(got), what, None if exact else NEAR)
     if text is not None:
         raise BackendError(f"check_custom: {text}")
@@ -142,9 +143,10 @@ def _check_derivative(operator: Custom, inputs: Sequence[Tensor]) -> bool:
 
 
 def _check_devices(operator: Custom, inputs: Sequence[Tensor], want: object) -> list[str]:
-    """Compare with the other devices that can run the operator's kernel; return what was tested.
+    """Compare results with those of other devices that can run the kernel; return their names.
 
-    These are all installed devices that are available and have a kernel for it.
+    The other devices are all installed devices that are available here and for which the operator
+    has a kernel.
     """
     if operator.kernel is None:
         return []

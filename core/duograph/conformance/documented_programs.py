@@ -1,6 +1,7 @@
-"""The examples of MindSpore's pages on static and dynamic graphs, and what the pages show.
+"""Test programs from MindSpore's pages on static and dynamic graphs, with the documented output.
 
-Where a page uses random numbers, fixed ones stand here. The mode is set by `test_programs`.
+`test_programs` runs them in every execution mode. Random numbers of a page are replaced by
+constants here, so that the output is known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Programs whose compiled code has effects, and exactly what they print (see `known_programs`).
+"""Test programs whose compiled code has side effects, and exactly what they print.
 
-Each calls its Cell several times with different values: attributes, lists, dicts, arguments and
-Parameters must be written, and text printed, at every call, once and in the order of the source.
+`test_programs` runs them; `known_programs` has the format. Each program calls its Cell several
+times with different values. At every call, attributes, lists, dicts, arguments and Parameters must
+be written, and text must be printed, once and in the order of the source.
 """
 
 from __future__ import annotations

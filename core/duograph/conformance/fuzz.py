@@ -1,8 +1,8 @@
-"""Runs many random programs compiled and eagerly, on several processes.
+"""Runs many random programs both compiled and eagerly, in several processes.
 
-`make fuzz` is its command line, and `test_parity` runs a few of the same programs. Program number
-`i` of a seed is always the same program, so that its name, such as ``1/250``, repeats a failure.
-Nothing here may depend on which programs ran before.
+`make fuzz` runs its command line; `test_parity` runs a few of the same programs. Program number `i`
+of a seed is always the same program, so that its name, such as ``1/250``, suffices to repeat a
+failure. Therefore nothing here may depend on which programs ran before.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ _WRITE_IN_PLACE = re.compile(r"^ +\w+\[.*\] = ", re.MULTILINE)
 
 
 class Choices:
-    """A source of the decisions of one random program, which records them.
+    """A source of the decisions of one random program, which also records them.
 
     Args:
-        numbers: decisions to repeat, each modulo the number of options; afterwards all are 0.
-        rng: draws the decisions if `numbers` is None.
+        numbers: recorded decisions to repeat, each modulo the number of options; when they are used
+            up, every further decision is 0.
+        rng: random generator that makes the decisions if `numbers` is None.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Choices:
         self.made: list[int] = []
 
     def __call__(self, options: int) -> int:
-        """Return a number below `options`."""
+        """Return the next decision: a number from 0 to `options` - 1."""
         at = len(self.made)
         if self._given is None:
             assert self._rng is not None
@@ -83,18 +84,19 @@ class Choices:
 
     @classmethod
     def of(cls, seed: int, number: int) -> Choices:
-        """Return the choices of program `number` of a seed."""
+        """Return the source of the decisions for program `number` of a seed."""
         return cls(rng=random.Random(f"{seed}/{number}"))
 
 
 @dataclasses.dataclass
 class Finding:
-    """A program whose runs differ, or that ended or stopped its process.
+    """A program whose compiled and eager runs differ, or that crashed or hung its process.
 
     Attributes:
-        name: seed and number of the program.
+        name: seed and number of the program, such as ``1/250``.
         text: what differs.
-        program: the smallest program that was found to fail, with its inputs.
+        program: the smallest program that was found to fail, as text with its inputs; "" if
+            unknown.
     """
 
     name: str
@@ -106,12 +108,13 @@ class Finding:
 
 
 def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
-    """Run a program eagerly and compiled; return "agrees", "refused", "left out" or what differs.
+    """Run a program eagerly and compiled; return "agrees", "refused", "left out" or a difference.
 
     Args:
         program: the program.
-        level: the jit level of the compiled run. At O0 the bits must agree.
-        absent: dtypes that the device lacks; programs that name one are left out.
+        level: the jit level (amount of optimisation) of the compiled run. At O0 the results must
+            agree bit for bit.
+        absent: names of dtypes that the device lacks; programs that use one are left out.
     """
     if any(re.search(rf"\b{name}\b", program.source) for name in absent):
         return "left out"
@@ -137,17 +140,17 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
 
 
 def allowed_refusals(count: int, kind: str = "programs") -> int:
-    """Return how many of `count` programs compiled code may refuse; more would test too little."""
+    """Return how many of `count` programs the compiler may refuse before a test must fail."""
     return 5 + int(count * {"aliases": 2 / 3, "sizes": 1 / 4}.get(kind, 1 / 10))
 
 
 def is_failure(text: str) -> bool:
-    """Return whether a `verdict` describes a difference."""
+    """Return whether a result of `verdict` describes a difference."""
     return text not in ("agrees", "refused", "left out")
 
 
 def described(program: Program) -> str:
-    """Return a program with its inputs, as a report of a failure shows it."""
+    """Return the text of a program with its inputs, for the report of a failure."""
     calls = program.series or (program.inputs, program.again)
     return f"inputs: {', then '.join(str([a.tolist() for a in xs]) for xs in calls)}\n{program}"
 
@@ -158,12 +161,12 @@ def shrunk(
     replays: int = REPLAYS,
     kind: str = "programs",
 ) -> Program:
-    """Return the smallest program found that fails, by dropping and lowering its decisions.
+    """Return a small failing program, found by omitting decisions of a larger one or making them 0.
 
     Args:
         numbers: the decisions of a failing program.
-        fails: whether a program fails.
-        replays: how many programs are tried at most.
+        fails: function that returns whether a program fails.
+        replays: most programs to try.
         kind: one of `KINDS`.
     """
     random_program = KINDS[kind]
@@ -192,7 +195,7 @@ def shrunk(
 def examine(
     seed: int, number: int, level: str, absent: Sequence[str], kind: str = "programs"
 ) -> tuple[str, str]:
-    """Run program `number` of a seed; return its verdict and, if it fails, a smaller program."""
+    """Run program `number` of a seed; return its verdict and, if it fails, a smaller one's text."""
     choices = Choices.of(seed, number)
     text = verdict(KINDS[kind](choices), level, absent)
     if not is_failure(text):
@@ -204,7 +207,7 @@ def examine(
 def run(
     seed: int, count: int, level: str, absent: Sequence[str], kind: str = "programs"
 ) -> tuple[Counter[str], str]:
-    """Run the first programs of a seed in this process, up to the first failure.
+    """Run the first `count` programs of a seed in this process, up to the first failure.
 
     Returns:
         How often each verdict occurred, and the report of the failure or "".
@@ -222,7 +225,7 @@ def run(
 
 
 def _work(options: argparse.Namespace, numbers: Sequence[int], out: Connection) -> None:
-    """Run some programs in a process of its own, and send each verdict through `out`."""
+    """Run programs in a worker process and send each verdict through the connection `out`."""
     debug = numbers[0] // CHUNK % DEBUG_EVERY == 0
     context.set_context(device_target=options.device, device_id=0, debug=debug)
     absent = absent_dtypes(options.device)
@@ -244,7 +247,7 @@ def absent_dtypes(device: str) -> list[str]:
 
 
 class _Worker:
-    """A process that runs one chunk of programs, as its parent sees it."""
+    """A worker process that runs one chunk of programs, from its parent's viewpoint."""
 
     def __init__(self, options: argparse.Namespace, numbers: Sequence[int]) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -256,14 +259,14 @@ class _Worker:
         self.heard = time.monotonic()
 
     def stop(self, text: str) -> Finding:
-        """End a process that hangs or broke off; the current program is the finding."""
+        """Kill a process that hangs or crashed; return its current program as a finding."""
         self.process.kill()
         self.process.join()
         return Finding(str(self.left.pop(0)), text)
 
 
 class _Campaign:
-    """One run of the command: starts processes, prints progress, and collects findings."""
+    """One run of the command: it starts processes, prints progress, and collects findings."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -275,7 +278,7 @@ class _Campaign:
         self.began = self.reported = time.monotonic()
 
     def go(self) -> None:
-        """Run all programs."""
+        """Run all programs and print the findings."""
         workers: list[_Worker] = []
         self.chunks.reverse()
         while self.chunks or workers:
@@ -296,7 +299,7 @@ class _Campaign:
                 self.report("so far")
 
     def _hear(self, worker: _Worker) -> bool:
-        """Take one message of a process; return whether the process is done."""
+        """Receive one message of a worker process; return whether the process is finished."""
         worker.heard = time.monotonic()
         try:
             message = worker.inbox.recv()
@@ -316,7 +319,7 @@ class _Campaign:
         return False
 
     def _break(self, worker: _Worker, text: str) -> bool:
-        """Record a process that did not finish; the rest of its programs go to another one."""
+        """Record a program that ended its process; queue the rest for another process."""
         finding = worker.stop(text)
         finding.name = f"{self.options.seed}/{finding.name}"
         self._found(finding)
@@ -329,7 +332,7 @@ class _Campaign:
         say(f"{finding}\n")
 
     def report(self, when: str) -> None:
-        """Print how many programs had which outcome."""
+        """Print how many programs had each outcome; `when` begins the line."""
         self.reported = time.monotonic()
         seconds = self.reported - self.began
         done = sum(self.seen.values()) + len(self.findings)
@@ -342,7 +345,7 @@ class _Campaign:
 
 
 def say(text: str) -> None:
-    """Print a line at once, also into a pipe."""
+    """Print a line of text and flush the output, so that a pipe receives it immediately."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

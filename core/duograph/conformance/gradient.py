@@ -1,4 +1,8 @@
-"""Computes the gradients of a conformance test sample, on the device and by finite differences."""
+"""Computes the gradients of a conformance test sample, on the device and by finite differences.
+
+`test_ops` and `test_graph` call it. It compares gradients with finite differences, but does not
+decide what to test.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,13 @@ __all__ = ["Problem", "against_differences", "tensors_in"]
 
 
 class Problem:
-    """A conformance test sample, seen as a function of the arrays to differentiate.
+    """A conformance test sample as a function of the arrays to differentiate with respect to.
 
     Attributes:
-        inputs: the arrays to differentiate.
-        seeds: a cotangent (gradient to start from) for each floating result, created when its shape
-            is known.
-        second_seeds: a cotangent for each first gradient, for second derivatives.
+        inputs: the arrays to differentiate with respect to.
+        seeds: a random cotangent (the gradient that backpropagation starts from) for each floating
+            result; None until the shapes of the results are known.
+        second_seeds: a random cotangent for each first gradient, for second derivatives.
     """
 
     def __init__(self, case: OpCase, sample: Sample, order: int = 1) -> None:
@@ -42,7 +46,7 @@ class Problem:
         self.second_seeds: list[Array] | None = None
 
     def function(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Call the tested function on `tensors` in place of the differentiated arrays.
+        """Call the tested function with `tensors` in place of `inputs`.
 
         Returns its floating results.
         """
@@ -59,7 +63,7 @@ class Problem:
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Compute the tested function or, for second derivatives, its gradient, as NumPy arrays."""
+        """Compute the function that is differentiated, as NumPy arrays."""
         if self.order == 1:
             return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
         return self._pulled(inputs, self._seeds_for(inputs))
@@ -83,9 +87,9 @@ class Problem:
         return [t.asnumpy() for t in found]
 
     def gradients(self) -> list[Array]:
-        """Return the framework's gradient of sum(seed * result) for each differentiated input.
+        """Return duograph's gradient of sum(seed * result) with respect to each of the inputs.
 
-        The seeds are random. For order 2 the result is itself the gradient of the tested function.
+        For second derivatives, `result` is itself the gradient of the tested function.
         """
         seeds = self._seeds_for(self.inputs)
         if self.order == 1:
@@ -103,7 +107,7 @@ class Problem:
         return [t.asnumpy() for t in found]
 
     def weights(self) -> list[Array]:
-        """Return the weights of the tested function's results in the sum that is differentiated."""
+        """Return the weights of the results in the sum that is differentiated."""
         found = self._seeds_for(self.inputs) if self.order == 1 else self.second_seeds
         assert found is not None
         return found
@@ -112,7 +116,7 @@ class Problem:
 def tensors_in(value: object) -> list[Tensor]:
     """Return the Tensors of nested lists, tuples and dictionaries as a flat list.
 
-    jit can compile it.
+    Compiled functions may call it.
     """
     if isinstance(value, Tensor):
         return [value]
@@ -131,8 +135,8 @@ def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
     """Describe where a sample's gradients disagree with finite differences, or return None.
 
-    Two random directions are compared first. If one disagrees, every element is compared, so that
-    the message can name the first.
+    Derivatives along two random directions are compared first. If one disagrees, every element is
+    compared, so that the message can name the first wrong element.
     """
     weights = problem.weights()
 

@@ -1,7 +1,7 @@
-"""`check_gradient`, which compares the gradient of a user's function with finite differences.
+"""Defines `check_gradient`, which compares a user's gradients with finite differences.
 
-Users call it for code with rules of their own. It evaluates the function twice for every element of
-the inputs, eagerly, and differentiates it eagerly and compiled.
+Users call it for code with gradient rules of their own. It evaluates the function eagerly, twice
+for every compared element of the inputs, and differentiates it both eagerly and compiled.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class GradientCheck:
     """The result of `check_gradient`; true if all gradients agree with finite differences.
 
     Attributes:
-        agrees: whether they do.
-        order: order of the derivative of the worst element.
-        mode: "eager" or "compiled".
+        agrees: whether all gradients agree.
+        order: order (1 or 2) of the derivative of the worst element.
+        mode: how the gradient of the worst element was computed, "eager" or "compiled".
         worst: the element that differs most, in proportion to the tolerance; None if no element of
             the inputs is a floating or complex number.
         compared: how many gradients were compared.
@@ -73,24 +73,26 @@ def check_gradient(
 ) -> GradientCheck:
     """Compare the derivatives of a function with finite differences, eagerly and compiled.
 
-    Inputs of floats are computed in float64, those of complex numbers in complex128, if the device
-    has them and the function takes them. The results are combined with random weights. At a kink,
-    any slope between the one-sided ones is right. The random state is the same in every evaluation.
+    Floating inputs are converted to float64 and complex inputs to complex128, if the device has
+    these dtypes and the function accepts them. The differentiated quantity is the sum of the
+    results with random weights. At a kink, any value between the one-sided derivatives counts as
+    right. The random state is the same in every evaluation.
 
     Args:
-        fn: a function or Cell of Tensors, which returns Tensors. It is called many times.
-        inputs: its argument, or a tuple of its arguments. Tensors may be in nested lists, tuples
-            and dictionaries; Tensors of integers and other values are passed on. At most 200
-            elements of each are compared, chosen at random.
-        order: 1 for gradients, 2 for gradients of gradients, too.
+        fn: a function or Cell that takes and returns Tensors. It is called many times.
+        inputs: the argument of `fn`, or a tuple of its arguments. Tensors may be in nested lists,
+            tuples and dictionaries; integer Tensors and other values are passed unchanged. At most
+            200 elements of each Tensor are compared, chosen at random.
+        order: 1 to compare gradients, 2 to compare gradients of gradients as well.
         tolerance: relative error to allow; by default 1e-5 in float64 and 2e-2 in float32.
 
     Returns:
-        A `GradientCheck`, which is true if all agree; printing it shows the worst element.
+        A `GradientCheck`, which is true if all gradients agree; printing it shows the worst
+        element.
 
     Raises:
         TypeError: `fn` is not callable, or no input or no result is a Tensor.
-        ValueError: another order, or results that are not finite at the inputs.
+        ValueError: `order` is neither 1 nor 2, or the results at the inputs are not finite.
 
     Examples:
         >>> import duograph as ms
@@ -136,7 +138,7 @@ def _leaves(value: object) -> list[object]:
 
 
 def _filled(value: object, leaves: Iterator[object]) -> Any:
-    """Return a copy of the nested containers in `value` with other leaves in order."""
+    """Return a copy of the nested containers in `value`, filled with the given leaves in order."""
     if isinstance(value, dict):
         return {k: _filled(v, leaves) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -151,7 +153,7 @@ def _of_leaves(fn: TensorFunction, given: Sequence[object]) -> TensorFunction:
 
 
 def _computed_in(fn: TensorFunction, given: Sequence[object]) -> list[object]:
-    """Return the inputs in the widest dtypes that device and function take."""
+    """Return the inputs converted to the widest dtypes that the device and the function accept."""
     dtypes = registry.backend(registry.current_device().name).dtypes
     wide = [
         x.astype(float64 if x.dtype.is_floating else complex128)
@@ -172,13 +174,13 @@ def _computed_in(fn: TensorFunction, given: Sequence[object]) -> list[object]:
 
 
 class _Problem:
-    """A function whose gradient is compared at one point.
+    """A function whose gradient is compared with finite differences at one point.
 
     Attributes:
         fn: the function, of all inputs.
         given: the inputs.
-        wrt: positions of the inputs to differentiate.
-        weights: a cotangent per result.
+        wrt: positions of the inputs to differentiate with respect to.
+        weights: a random cotangent (weight of each element in the sum) for each result.
     """
 
     def __init__(self, fn: TensorFunction, given: Sequence[object]) -> None:
@@ -228,7 +230,10 @@ class _Problem:
         return [t.asnumpy() for t in self.call(*self.tensors(arrays))]
 
     def pulled(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return the gradients of the weighted sum of the results, as Tensors."""
+        """Return the gradients of the weighted sum of the results, as Tensors.
+
+        `tensors` are the inputs to differentiate with respect to, followed by the weights.
+        """
         n = len(self.wrt)
         values, pull = vjp(self.call, *tensors[:n])
         seeds = [
@@ -239,7 +244,7 @@ class _Problem:
         return found
 
     def of_gradients(self) -> _Problem:
-        """Return the problem whose function computes this one's gradients."""
+        """Return the problem whose function computes the gradients of this problem."""
         weights = [Tensor(w) for w in self.weights]
         return _Problem(
             lambda *tensors: self.pulled(*tensors, *weights), [self.given[i] for i in self.wrt]

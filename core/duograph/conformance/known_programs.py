@@ -1,8 +1,8 @@
 """Small programs with known output: source code and exactly what it prints.
 
-`test_programs` runs each of them line by line and compiled. The source finds `ms`, `nn`, `ops` and
-`np` imported. Unless a program is `rounded`, all its numbers are exact in float32 in any order of
-summation, so every device must print the same text.
+`test_programs` runs each program both uncompiled (line by line) and compiled. The source may use
+`ms`, `nn`, `ops` and `np`, which are already imported. Unless a program is `rounded`, all its
+numbers are exact in float32 in any order of summation, so every device must print the same text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ class KnownProgram:
     """A program and what it must print.
 
     Attributes:
-        source: the program.
-        printed: what it prints line by line. Indentation is removed from both texts.
-        compiled: what it prints in GRAPH_MODE, if that differs: there `print` writes each of its
-            arguments on a line of its own.
-        rounded: whether the numbers depend on the order of summation; they may then differ by a
-            few units in the last place.
+        source: source code of the program.
+        printed: what the program prints if it runs uncompiled, line by line. Indentation is removed
+            from `source` and `printed`.
+        compiled: what it prints in GRAPH_MODE, where `print` writes each argument on a separate
+            line; None if that is the same as `printed`.
+        rounded: whether the printed numbers depend on the order of summation; they may then differ
+            by a few units in the last place.
     """
 
     source: str

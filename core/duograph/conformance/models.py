@@ -1,6 +1,7 @@
 """Small models that `test_models` trains: a ResNet, an LSTM and a BERT, with their data.
 
-Shapes are tiny, so that a backend in NumPy trains them in seconds. All integers are int32.
+Shapes must be tiny, so that a backend in NumPy trains the models in seconds, and all integers must
+be int32, which every backend has.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ class Model:
     """A network to train, with its data.
 
     Attributes:
-        network: makes the network; its last layer gives logits.
-        data: returns the inputs of the network and, last, the labels.
-        optimizer: makes the optimizer for parameters.
-        steps: number of steps after which the loss must be below `below` times the first one.
+        network: function that makes the network, whose result is logits.
+        data: function that returns the inputs of the network followed by the labels.
+        optimizer: function of the network's parameters that makes the optimizer.
+        steps: number of training steps after which the loss must be below `below` times the loss of
+            the first step.
     """
 
     network: Callable[[], nn.Cell]
@@ -81,7 +83,7 @@ class ResNet(nn.Cell):
 
 
 def _images() -> list[Array]:
-    """Return noisy images of one random pattern per class, and their classes."""
+    """Return noisy images of one random pattern for each class, and the images' classes."""
     rng = np.random.default_rng(1)
     labels = np.arange(12) % 3
     images = rng.normal(size=(3, 2, 8, 8))[labels] + 0.3 * rng.normal(size=(12, 2, 8, 8))
@@ -106,7 +108,7 @@ class Recurrent(nn.Cell):
 
 
 def _sequences() -> list[Array]:
-    """Return random sequences of tokens; the label is the first token, so it must be kept."""
+    """Return random token sequences and labels; the label is the first token, to be remembered."""
     tokens = np.random.default_rng(2).integers(0, 5, (10, 5))
     tokens[:, 0] = np.arange(10) % 5
     return [tokens.astype(np.int32), tokens[:, 0].astype(np.int32)]
@@ -118,7 +120,7 @@ WORDS, MASK, LENGTH, WIDTH, HEADS = 10, 10, 6, 16, 2
 
 
 class SelfAttention(nn.Cell):
-    """Attention with several heads, which leaves out padding (Vaswani et al., 2017)."""
+    """Multi-head self-attention that ignores padding (Vaswani et al., 2017)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +157,7 @@ class EncoderLayer(nn.Cell):
 
 
 class Bert(nn.Cell):
-    """An encoder that finds masked words (Devlin et al., 2018), with two layers."""
+    """An encoder with two layers that predicts masked words (Devlin et al., 2018)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,9 +176,10 @@ class Bert(nn.Cell):
 
 
 def _sentences() -> list[Array]:
-    """Return sentences that count upwards, some words masked and some sentences padded.
+    """Return sentences of consecutive numbers, with some words masked and some sentences padded.
 
-    The label is the word at a masked position, and `IGNORED` elsewhere.
+    The arrays are the words, their positions, whether each is a real word and not padding, and the
+    labels: the word at masked positions, `IGNORED` elsewhere.
     """
     rng = np.random.default_rng(3)
     sentences = (np.arange(8)[:, None] + np.arange(LENGTH)) % WORDS

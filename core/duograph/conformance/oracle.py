@@ -1,8 +1,8 @@
 """The oracle: a NumPy backend that computes the expected results of the conformance suite.
 
 It runs primitives by their `reference` rules in NumPy and composites by their bodies. Since it is a
-backend, public functions, gradients and training steps run on it as on a device. Its handles are
-NumPy arrays. It must share no kernel with any device.
+backend, public functions, gradients and training steps can run on it as on a device. Its handles
+are NumPy arrays. It must not use any kernel of a tested device, so that errors are independent.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _as_inferred(op: Op, value: object, type_: TensorType) -> Array:
     """Cast the result of a NumPy reference rule to the dtype that the op's type rule states.
 
     Raises:
-        AssertionError: the result has another shape, or is floating where it should be an integer.
+        AssertionError: the result has another shape than the type rule states, or is floating where
+            the rule states an integer dtype.
     """
     array = np.asarray(value)
     if array.shape != type_.shape:
@@ -103,7 +104,7 @@ def install() -> None:
 
 @contextmanager
 def on_device(name: str, index: int = 0) -> Iterator[None]:
-    """Make a device the `device_target`, which runs ops on host data, inside a `with` block."""
+    """Return a context manager that makes a device the `device_target` inside its `with` block."""
     before = {k: getattr(context.settings, k) for k in ("device_target", "device_id")}
     context.set_context(device_target=name, device_id=index)
     try:
@@ -117,9 +118,9 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
 
 @contextmanager
 def on_oracle() -> Iterator[set[DType]]:
-    """Run ops on the NumPy reference backend inside a `with` block.
+    """Return a context manager that runs ops on the oracle, the NumPy reference backend.
 
-    Yield the set of dtypes seen.
+    Its value is the set of dtypes of all operands and results so far inside the block.
     """
     install()
     backend = registry.backend(NAME)

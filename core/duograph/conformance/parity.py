@@ -1,7 +1,8 @@
-"""`check_parity`, which checks that a compiled function computes what line-by-line execution does.
+"""Defines `check_parity`, which checks that compiled and line-by-line execution agree.
 
-Users call it to find the first op whose value differs. It runs the function several times and
-restores every tensor, number and random state that the compiled program reads or writes.
+Users call it to find the first op whose value differs. It runs a function several times; before
+each run it must restore every tensor, number and random state that the compiled program reads or
+writes.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class Parity:
     """The result of `check_parity`; true if the two runs agree.
 
     Attributes:
-        agrees: whether results, written tensors, prints and exceptions are equal, up to rounding in
-            generated code.
-        identical: whether they are equal to the bit.
+        agrees: whether results, written tensors, prints and exceptions are equal, except for
+            rounding in generated code.
+        identical: whether they are equal bit for bit.
         difference: a description of the first difference, or "".
-        op: name of the first op whose value differs, if one was found.
-        place: the user's source line of that op, such as `model.py:12`.
-        details: a longer description for people.
+        op: name of the first op whose value differs; "" if none was found.
+        place: the user's source line of that op, such as `model.py:12`; "" if it is unknown.
+        details: a longer description, to be shown to users.
     """
 
     agrees: bool
@@ -78,12 +79,12 @@ class Parity:
 def check_parity(fn: Callable[..., object], *args: object, **kwargs: object) -> Parity:
     """Run a function line by line and compiled on the same arguments, and compare all effects.
 
-    Argument tensors, tensors that the function writes, its counters and the random state are
-    restored before each run. Side effects on other objects happen in both runs.
+    Argument tensors, tensors and Python numbers that the function writes, and the random state are
+    restored before each run. Side effects on other objects occur in both runs.
 
     Args:
         fn: a function, a method, a Cell, or a result of `jit`. For gradients, pass ``ms.grad(fn)``.
-        args, kwargs: its arguments.
+        args, kwargs: the arguments of `fn`.
 
     Returns:
         A `Parity`, which is true if both runs agree; printing it shows the first difference.
@@ -112,7 +113,7 @@ def check_parity(fn: Callable[..., object], *args: object, **kwargs: object) -> 
 
 @dataclasses.dataclass
 class _Outcome:
-    """What one run of a function did: result, error, prints, arguments and state."""
+    """What one run of a function did: its result, exception, printed text, arguments and state."""
 
     result: object
     error: BaseException | None
@@ -123,7 +124,7 @@ class _Outcome:
 
 @dataclasses.dataclass
 class _Value:
-    """The result tensors of one op during a compared run, with the user's source line."""
+    """The result tensors of one op call in a compared run, with the user's source line."""
 
     op: str
     file: str
@@ -174,7 +175,7 @@ class _Runs:
         return slots
 
     def _restore(self) -> None:
-        """Restore tensors, captured objects and random state as they were before the first run."""
+        """Restore tensors, captured objects and the random state as before the first run."""
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()
@@ -230,9 +231,10 @@ class _Runs:
     # ---- location of a difference ---------------------------------------------------------------
 
     def located(self, text: str) -> Parity:
-        """Run the function line by line and its graph op by op.
+        """Run the function uncompiled and its graph op by op, to find where their values differ.
 
-        Report the first op that differs.
+        Return a result that names the first op whose value differs; `text` describes the difference
+        of the whole runs.
         """
         eager: list[_Value] = []
         with _line_by_line(), _recording(eager):
@@ -287,7 +289,7 @@ def _read(kind: str, owner: Any, name: Any) -> object:
 
 @contextlib.contextmanager
 def _line_by_line() -> Iterator[None]:
-    """Context manager in which functions decorated with `jit` run without compilation."""
+    """Return a context manager in which functions decorated with `jit` run without compilation."""
     before = {k: context.get_context(k) for k in ("mode", "jit")}
     context.set_context(mode=context.PYNATIVE_MODE, jit=False)
     try:
@@ -297,7 +299,7 @@ def _line_by_line() -> Iterator[None]:
 
 
 class _Recorder:
-    """Receiver of op calls that runs each eagerly and logs its results."""
+    """Receiver of a thread's op calls that runs each op eagerly and logs its results."""
 
     staged = False
 
@@ -346,7 +348,7 @@ def _users_line() -> Span | None:
 
 
 def _frozen(tensor: Tensor) -> Tensor:
-    """Return a new Tensor that keeps the current value of a tensor that may be mutated later."""
+    """Return a new Tensor with the current value of a tensor that may be mutated later."""
     return Tensor._make(tensor._type, tensor._buf)
 
 
@@ -364,10 +366,11 @@ def _lines_of(graph: Graph) -> set[tuple[str, int]]:
 def _first_difference(
     eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
 ) -> tuple[_Value, _Value | None] | None:
-    """Return the first value of the eager run that no graph node computes, and a node to blame.
+    """Return the first eager value that no graph node computes, with the node that should do it.
 
-    A value is compared with the nodes of its source line, in order. A node without a counterpart (a
-    cast, a part of a composite) is skipped.
+    Returns None if there is no such value. A value is compared with the nodes of its source line,
+    in order. A node without a counterpart in the eager run, such as a cast or a part of a composite
+    op, is skipped. `lines` are the source lines that have nodes.
     """
     waiting: dict[tuple[str, int], list[_Value]] = {}
     for node in nodes:
@@ -387,7 +390,7 @@ def _first_difference(
 
 
 def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
-    """Return whether each tensor of `a`, up to the length of `b`, equals some tensor of `b`."""
+    """Return whether each of the first `len(b)` tensors of `a` equals some tensor of `b`."""
     return all(any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)])
 
 
@@ -450,7 +453,7 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
 
 
 def _near(a: _Outcome, b: _Outcome) -> bool:
-    """Return whether what two runs did differs only in floating numbers, within a tolerance."""
+    """Return whether two outcomes differ only in floating numbers, within a tolerance."""
     if a.error is not None or b.error is not None or not same_words(a.printed, b.printed):
         return False
     return _close((a.result, a.arguments, a.state), (b.result, b.arguments, b.state))

@@ -1,7 +1,7 @@
 """The pytest plugin of the conformance suite: its options, parameters, known gaps and report.
 
-`duograph_pytest` loads it, and only in runs that collect the suite. Its hooks must leave tests of
-other projects alone.
+The package `duograph_pytest` loads it, only in pytest runs that collect the suite. Its hooks must
+not affect tests of other projects.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def session_of(config: pytest.Config) -> Session:
 
 
 def _dtypes(names: str) -> list[DType]:
-    """Return the dtypes of the option --dtypes."""
+    """Return the dtypes that the value of the option --dtypes names."""
     try:
         return [as_dtype(name.strip()) for name in names.split(",") if name.strip()]
     except TypeError as error:
@@ -144,7 +144,7 @@ def _dtypes(names: str) -> list[DType]:
 
 
 def _share(text: str) -> tuple[int, int]:
-    """Return the numbers of the option --share."""
+    """Return (K, N) for the value "K/N" of the option --share."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise pytest.UsageError(f"--share: got {text!r}; wanted K/N, such as 1/3")
@@ -172,7 +172,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def address(item: pytest.Item) -> str:
-    """Return a test's name as the lists of known gaps write it, such as ``forward/exp/float16``."""
+    """Return a test's name as in the lists of known gaps, such as ``forward/exp/float16``."""
     own = getattr(item, "originalname", item.name)
     parts = [getattr(v, "name", str(v)) for v in _parameters(item).values()]
     return "/".join([own.removeprefix("test_"), *parts])
@@ -223,7 +223,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _filters(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Return the options of a run that leave out tests of the suite, as the user gave them."""
+    """Return the options of a run that exclude tests of the suite, such as -k, as texts."""
     given = {
         "--dtypes": _option(config, "--dtypes"),
         "--share": _option(config, "--share"),
@@ -250,16 +250,16 @@ def _matching(gaps: Mapping[str, str], name: str) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _on_the_device(request: pytest.FixtureRequest) -> None:
-    """Fixture that makes the device under test the current one for every test of the suite."""
+    """Fixture that makes the device under test the current device for every test of the suite."""
     if _is_ours(getattr(request.node, "module", None)):
         session_of(request.config).begin()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """End a worker process that hangs in a test, so that pytest-xdist replaces it.
+    """Kill a worker process whose test exceeds --case-seconds, so that pytest-xdist replaces it.
 
-    Without worker processes, note in the file of results that the test begins.
+    If there are no worker processes, note in the file of results that the test begins.
     """
     if not _is_ours(getattr(item, "module", None)):
         return (yield)
@@ -323,13 +323,13 @@ def pytest_runtest_makereport(
 
 
 class _Collector:
-    """pytest plugin that stores each conformance test's result, also those of parallel workers."""
+    """pytest plugin that stores the result of each conformance test, also of parallel workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """Count the tests that pytest and other plugins leave out before the suite selects."""
+        """Count the suite's tests that pytest or other plugins have deselected."""
         ours = sum(_is_ours(getattr(item, "module", None)) for item in items)
         self.config.stash[DESELECTED] = self.config.stash.get(DESELECTED, 0) + ours
 
@@ -347,14 +347,14 @@ class _Collector:
             progress.keep(session, folder, found["name"])
 
     def pytest_sessionfinish(self) -> None:
-        """Send what a worker process has selected, which the controlling process does not know."""
+        """Send to the controlling process which options exclude tests, and the number of tests."""
         session = self.config.stash.get(SESSION, None)
         if session is not None and worker_of(self.config) is not None:
             self.config.workeroutput[SELECTED] = session.filters, session.selected  # type: ignore[attr-defined]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Take what a worker process has sent, in the controlling process of pytest-xdist."""
+        """Receive what a worker sent at its end, in pytest-xdist's controlling process."""
         found = getattr(node, "workeroutput", {}).get(SELECTED)
         if found is not None:
             session = session_of(self.config)
@@ -362,12 +362,12 @@ class _Collector:
 
 
 def _finite(share: float) -> float | None:
-    """Round a share of the tolerance; None for one that JSON cannot write."""
+    """Round a difference, in units of its tolerance, to four digits; None if it is not finite."""
     return round(share, 4) if math.isfinite(share) else None
 
 
 def _crash(report: pytest.TestReport) -> dict[str, object]:
-    """Return the result of a test in which its process ended, from the test's id alone."""
+    """Return the result record of a test that crashed its process, derived from the test's id."""
     test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
     parts = parameters.removesuffix("]").split("-") if parameters else []
     name = "/".join([test, *parts])

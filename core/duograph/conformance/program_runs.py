@@ -1,8 +1,8 @@
 """Runs one test program eagerly and compiled, and compares everything that a user can observe.
 
-`test_fuzz` and the tests of jit use it. A program is source code that defines ``f`` and decorates
-functions to compile with ``@jit``; in the eager run ``jit`` returns the function itself. ``WATCH``
-lists expressions to evaluate after every call.
+`fuzz` and tests of jit use it. A program is source code that defines a function ``f`` and decorates
+functions to compile with ``@jit``; in the eager run ``jit`` returns the function itself. A variable
+``WATCH`` of the program lists expressions to evaluate after every call.
 """
 
 from __future__ import annotations
@@ -43,22 +43,27 @@ class Program:
     """Source code of a Python test program, and the calls of its function `f` to make.
 
     Attributes:
-        source: defines `f` and everything it uses; `WATCH` is a tuple of expressions to evaluate
-            after each call.
-        inputs: arrays, also in lists, tuples and dicts, become Tensors; other values are passed
-            unchanged.
-        positions: positions of the inputs to differentiate the sum of the floating results by.
-        weights: an expression for the parameters to differentiate by as well.
-        name: shown in reports.
-        calls: number of calls of the function and of the gradient; later ones hit the cache.
+        source: source code that defines `f` and everything it uses, and optionally `WATCH`, a tuple
+            of expressions to evaluate after each call.
+        inputs: arguments of `f`. Arrays, also in lists, tuples and dicts, become Tensors; other
+            values are passed unchanged.
+        positions: positions of the inputs with respect to which the sum of the floating results is
+            differentiated.
+        weights: an expression for Parameters with respect to which this sum is differentiated as
+            well; "" if there are none.
+        name: name of the program in reports.
+        calls: number of calls of the function and of the gradient; later calls use the cached
+            compiled code.
         near: tolerance for gradients. If a branch binds one of two tensors to a name, eager code
             and the graph add cotangents in different orders.
-        again: the inputs of the calls after the first, if they differ.
+        again: the inputs of the calls after the first, if they differ from those of the first call.
         series: the inputs of each call, such as arrays of many sizes; they replace the others.
         rounded: whether results may differ by `near` too, because they contain gradients.
-        mode: what is compiled, one of `MODES`.
-        changes: statements that change outside objects, one text before each call after the first.
-        refused: a pattern of the errors with which compiled code may refuse the program.
+        mode: how the compiled run executes, one of `MODES`.
+        changes: statements that change objects outside of `f`. Statement k runs before call k + 1;
+            statements and calls are counted from 0.
+        refused: a regular expression for messages of the errors with which the compiler may refuse
+            the program; "" allows none.
     """
 
     source: str
@@ -82,7 +87,7 @@ class Program:
         return self.again if call and self.again else self.inputs
 
     def change(self, call: int, space: dict[str, Any]) -> None:
-        """Change outside objects in the namespace of the program before call number `call`."""
+        """Run the change that is due before call number `call`, in the namespace `space`."""
         if 0 < call <= len(self.changes):
             execute(self.changes[call - 1], f"change of {self.name}", space)
 
@@ -96,9 +101,9 @@ class Observation:
     """What one call of a test program did: result, error, printed output and state afterwards.
 
     Attributes:
-        label: names the call.
+        label: name of the call, such as "call 1".
         result: a snapshot of the result.
-        error: class, arguments and object of the exception, or None.
+        error: (class, arguments, exception object) of the exception, or None.
         printed: the printed words and numbers in order.
         state: values of the watched expressions after the call.
     """
@@ -111,7 +116,7 @@ class Observation:
 
 
 def eager_jit(function: Any = None, **_: object) -> Any:
-    """Replacement of `jit` in eager runs: returns the function itself; takes jit's arguments."""
+    """Return the function itself; a replacement of `jit` in eager runs, with its arguments."""
     return (lambda f: f) if function is None else function
 
 
@@ -126,13 +131,13 @@ def load(program: Program, mode: str) -> dict[str, Any]:
 
 
 def execute(source: str, name: str, space: dict[str, Any]) -> None:
-    """Execute source code in a namespace, readable through `linecache` as that of a file."""
+    """Execute source code in a namespace, and register it with `linecache` like a file."""
     exec(_code(source, name), space)
 
 
 @functools.lru_cache(maxsize=256)
 def _code(source: str, name: str) -> types.CodeType:
-    """Return compiled source code; the runs of a program differ in their namespaces alone."""
+    """Return compiled source code, from a cache that all runs of a program use."""
     text = textwrap.dedent(source)
     file = f"<{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -146,9 +151,10 @@ def _expression(source: str) -> types.CodeType:
 
 @contextlib.contextmanager
 def settings_for(mode: str, level: str | None) -> Iterator[None]:
-    """Context manager that sets execution mode and jit level for one run of a test program.
+    """Return a context manager that sets execution mode and jit level for a run of a test program.
 
-    If a captured variable changes, the function is compiled again.
+    In it, functions are compiled again if a captured variable changes, and a fallback to
+    line-by-line execution is an error.
     """
     before = {k: ms.get_context(k) for k in ("mode", "jit_level", "stale_captures")}
     if mode == "eager":
@@ -209,10 +215,11 @@ def _collect(value: object, found: list[Tensor]) -> None:
 
 
 def observe(program: Program, mode: str, level: str | None = "O0") -> list[Observation]:
-    """Call the program's `f` and its gradients in `mode`, each in a new namespace.
+    """Call the program's `f` and its gradients in `mode`; return what each call did.
 
-    Later calls hit the cache of compiled graphs. There are two gradients: one differentiates `f`
-    outside compiled code, the other inside a compiled function.
+    The calls of `f` and those of each gradient have a new namespace. Later calls use cached
+    compiled code. There are two gradients: one differentiates `f` outside compiled code, the other
+    inside a compiled function.
     """
     found: list[Observation] = []
     with settings_for(mode, level):
@@ -248,7 +255,7 @@ def _gradient_label(where: str, call: int) -> str:
 def _gradient(
     program: Program, space: dict[str, Any], mode: str, where: str
 ) -> Callable[..., object]:
-    """Return a function that computes the gradient of the program's `f`.
+    """Return a function that computes the gradient of the function `f` in namespace `space`.
 
     It is compiled if `where` is "inside".
     """
@@ -292,7 +299,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether the compiled run failed with the error that the test program allows."""
+    """Return whether the compiled run failed with a compiler error that the test program allows."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )
@@ -307,8 +314,9 @@ def disagreement(
     """Describe the first difference between an eager and a compiled run, or return None.
 
     Args:
-        want, got: the eager and the compiled run.
-        near, rounded: see `Program`.
+        want, got: what the calls of the eager and of the compiled run did.
+        near: tolerance of gradients.
+        rounded: whether this tolerance applies to results, too.
     """
     for a, b in zip(want, got, strict=True):
         text = _observation_difference(a, b, near, rounded)

@@ -1,6 +1,7 @@
-"""Templates of random test programs: surrounding code, expressions by kind, and conditions.
+"""Templates of random test programs: surrounding code, expressions by kind of value, conditions.
 
-`random_expressions` and `random_programs` fill the holes in them.
+`random_expressions` and `random_programs` replace the placeholders, such as ``{v}`` for a vector
+expression. The module holds data alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Results of a conformance run on disk as they come, so that an interrupted run can be resumed.
+"""Writes each result of a conformance run to disk when it is known, so that runs can be resumed.
 
 The pytest plugin calls it for `--report FOLDER` and `--resume`. FOLDER/DEVICE.jsonl begins with a
-line about the device and the versions; each result is one more line of JSON, after a line that says
-that its test begins, unless worker processes run the tests. Worker processes read
-a copy that the controlling process makes at the start: all of them must select the same tests.
+line about the device and the versions; each result is one more line of JSON. Unless worker
+processes run the tests, each test also writes a line when it begins. Worker processes read a copy
+that the controlling process makes at the start, because all of them must select the same tests.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ ENDED = "the process ended in the middle of the test, twice; --resume does not r
 
 
 def file_of(session: Session, folder: str, kind: str) -> pathlib.Path:
-    """Return the path of a file of a kind, such as "json", for the device of a run."""
+    """Return the path of a run's file in `folder`, whose suffix is `kind`, such as "json"."""
     return pathlib.Path(folder) / f"{session.name.replace('/', '_')}.{kind}"
 
 
 def prepare(session: Session, folder: str | None, resume: bool, controls: bool) -> None:
-    """Begin the file of results, or take over those of the run that this one resumes.
+    """Begin the file of results, or read the results of the run that is resumed.
 
     Args:
         session: the run.
-        folder: the value of --report.
+        folder: the value of the option --report, or None.
         resume: whether --resume was given.
-        controls: whether this is the process that writes the file.
+        controls: whether this is the controlling process, which writes the file.
 
     Raises:
-        pytest.UsageError: there is no folder, or it has no results of the same device and versions.
+        pytest.UsageError: a resumed run has no folder, or the folder has no results of the same
+        device and versions.
     """
     if folder is None:
         if resume:
@@ -65,15 +66,16 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
 
 
 def _versions(session: Session) -> dict[str, str]:
-    """Return what two runs must share, so that results of one belong to the other."""
+    """Return the facts, such as versions, that must be equal for a run to resume another one."""
     return {"title": session.title, "plugin": session.plugin}
 
 
 def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the last result of each test; a last line that was cut off is left out.
+    """Return the last result of each test in a file of results; incomplete lines are ignored.
 
-    A run may have been ended by the user or by the test that was running: a test has failed if two
-    runs ended in it.
+    A test that was running when two runs ended counts as failed, because it has probably crashed
+    them. After a single such end it does not count, because the user may have interrupted the run.
+    `versions` are the facts that the file's first line must contain.
     """
     lines = []
     for text in path.read_text(encoding="utf-8").splitlines():
@@ -92,7 +94,7 @@ def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str
 
 
 def ended(name: str, message: str) -> dict[str, object]:
-    """Return the result of a test, by its name, in the middle of which its process ended."""
+    """Return the result record of the test `name`, for a test that ended its process."""
     check, case, dtype = (*name.split("/"), None, None)[:3]
     return {
         "check": check, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
@@ -101,7 +103,7 @@ def ended(name: str, message: str) -> dict[str, object]:
 
 
 def start(session: Session, folder: str, name: str) -> None:
-    """Note that a test begins, so that a run which ends in the middle of it knows the test."""
+    """Record that a test begins, so that a later run knows in which test this run ended."""
     with file_of(session, folder, "jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"begins": name}) + "\n")
 

@@ -1,8 +1,9 @@
-"""Random programs about Tensors that several names, containers and outside objects hold.
+"""Writes random programs in which several names, containers and objects refer to the same Tensors.
 
-Every program writes in place, rebinds and stores such Tensors, under conditions and in loops on
-Tensors. After each call, values and which of the held objects are one must agree. `fuzz` runs them;
-a program that runs line by line counts as refused there.
+Every program writes to such Tensors in place, rebinds and stores them, under conditions and in
+loops that depend on Tensors. After each call, the compiled and the eager run must agree in the
+values and in which references are to the same object. `fuzz` runs the programs; it counts a program
+that falls back to line-by-line execution as refused.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ REFUSED = "runs line by line|Cannot join the"
 
 
 class _Writer:
-    """Writes the statements of one program."""
+    """Writes the random statements of one program; `choose(n)` makes each decision."""
 
     def __init__(self, choose: Callable[[int], int]) -> None:
         self.choose = choose
@@ -93,7 +94,7 @@ class _Writer:
         self.loops = 0
 
     def of(self, options: tuple[str, ...]) -> str:
-        """Return one of some templates, with its holes filled in."""
+        """Return one of several source templates, with its placeholders filled in."""
         text = options[self.choose(len(options))]
         while "{h}" in text:
             text = text.replace("{h}", HELD[self.choose(len(HELD))], 1)
@@ -104,23 +105,23 @@ class _Writer:
         return text.replace("{{", "{").replace("}}", "}")
 
     def value(self) -> str:
-        """Return an expression for a Tensor that exists or is computed."""
+        """Return an expression for a Tensor, which either exists already or is computed."""
         return self.of(COMPUTED) if self.choose(5) > 2 else self.of(HELD)
 
     def test(self) -> str:
-        """Return a condition on a Tensor."""
+        """Return the source of a random condition on a Tensor."""
         held = ("x", "y", "u", "c[0]", "box.v", "net.v")[self.choose(6)]
         return f"{held}.sum() {'<>'[self.choose(2)]} {(0, 1, 3)[self.choose(3)]}"
 
     def block(self) -> list[str]:
-        """Return the lines of a nested block."""
+        """Return the indented source lines of a nested block of random statements."""
         self.depth += 1
         lines = [line for _ in range(1 + self.choose(3)) for line in self.statement()]
         self.depth -= 1
         return ["    " + line for line in lines]
 
     def statement(self) -> list[str]:
-        """Return the lines of one statement."""
+        """Return the source lines of one random statement."""
         kind = self.choose(21)
         if kind < 6:
             return [f"{self.of(TARGETS)} = {self.value()}"]
@@ -152,10 +153,10 @@ class _Writer:
 
 
 def program(choose: Callable[[int], int]) -> Program:
-    """Return a random program about shared Tensors, with inputs to differentiate it by.
+    """Return a random program with several references to the same Tensors, and its inputs.
 
     Args:
-        choose: returns a number below its argument; it makes all decisions.
+        choose: function that makes all decisions; it returns a number from 0 to its argument - 1.
     """
     writer = _Writer(choose)
     lines = [line for _ in range(2 + choose(4)) for line in writer.statement()]

@@ -1,8 +1,8 @@
-"""Random expressions of the programs that compare compiled code with line-by-line execution.
+"""Writes random expressions for programs that compare compiled code with line-by-line execution.
 
-`random_programs` writes the statements. Every value has a kind, that is a dtype and a shape, named
-by one letter: v is a vector, s a scalar, m a matrix, n a Python number. `program_templates` lists
-the expressions of each kind.
+`random_programs` writes the statements. Every value has a kind, which stands for a dtype and a
+shape and is named by one letter: v is a vector, s a scalar, m a matrix, n a Python number.
+`program_templates` lists the expressions of each kind.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ HOLE = re.compile(r"\{(\w)\}")
 
 
 class Scope:
-    """What a block of a generated program may use: visible names, its loop, the function's result.
+    """What a block of a generated program may use, such as the visible names.
 
     Attributes:
-        names: names by kind.
-        lists: names of lists of vectors, with their lengths.
+        names: kind of value -> visible names of that kind.
+        lists: name of a list of vectors -> its length.
         dicts: names of dicts with the keys "a" and "b".
         objects: names of objects that the program creates.
         numbers: names of Python numbers, known or unknown when compiling.
         functions: names of inner functions.
-        loop: "for", "while", or "" outside loops.
-        staged: whether the block depends on a condition on a tensor.
-        returns: template of the result of the function.
+        loop: the innermost enclosing loop, "for" or "while", or "" outside loops.
+        staged: whether the block runs only under a condition on a tensor.
+        returns: template of the function's result: an expression with placeholders such as ``{v}``.
         main: whether this is the body of the function under test.
     """
 
@@ -57,7 +57,7 @@ class Scope:
         self.main = False
 
     def inner(self, **changes: Any) -> Scope:
-        """Return a copy of the visible names for an inner block, with some attributes changed."""
+        """Return a copy of the scope for an inner block, with the attributes `changes` replaced."""
         made = Scope(self.returns)
         made.__dict__.update(self.__dict__)
         made.names = {k: list(v) for k, v in self.names.items()}
@@ -72,8 +72,9 @@ class Scope:
 class ExpressionWriter:
     """Writes random Python expressions, and collects the lines of a generated test program.
 
-    Every decision is one call of `choose(n)`, which returns a number below n. The order of the
-    calls must not depend on anything else, so that a failing program can be shrunk.
+    Every decision is one call of `choose(n)`, which returns a number from 0 to n - 1. The order of
+    the calls must depend only on earlier decisions, so that a failing program can be repeated and
+    reduced.
     """
 
     def __init__(self, choose: Callable[[int], int]) -> None:
@@ -104,7 +105,7 @@ class ExpressionWriter:
         return f"{prefix}{self.count}"
 
     def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
-        """Return a random Python expression of a given kind, such as "v" for a vector."""
+        """Return a random Python expression of a kind, such as "v"; `depth` limits its nesting."""
         if kind == "n":
             return self.number(scope)
         if kind == "q":
@@ -139,7 +140,7 @@ class ExpressionWriter:
         return self.fill(self.pick(options), scope, depth - 1)
 
     def special(self, scope: Scope, depth: int) -> str:
-        """Return a random vector expression that uses a less common Python feature, or ""."""
+        """Return a vector expression that uses a less common Python feature, or "" at random."""
         choice = self.choose(9)
         if choice == 0 and (self.helpers or scope.functions):
             f = self.pick([*self.helpers, *scope.functions])
@@ -164,7 +165,7 @@ class ExpressionWriter:
         return ""
 
     def fill(self, template: str, scope: Scope, depth: int = 1) -> str:
-        """Return a template of a program with its holes filled by random expressions."""
+        """Return a template with placeholders such as ``{v}`` replaced by random expressions."""
         text = HOLE.sub(lambda m: self.expr(m[1], scope, depth), template)
         return text.replace("{{", "{").replace("}}", "}")
 

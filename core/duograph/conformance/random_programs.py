@@ -1,10 +1,10 @@
 """Writes random Python programs, for comparing compiled code with line-by-line execution.
 
-`fuzz` runs them. They combine what compilers get wrong: nested control flow on tensors and on
-constants; loops that carry tensors and end early; writes to parameters, attributes, globals,
-elements and items; prints, exceptions, random numbers; helper functions, closures, recursion,
-Cells; and gradients. A name keeps its kind (see `random_expressions`), because branches and
-iterations may not change it.
+`fuzz` runs them. The programs combine features that compilers easily get wrong: nested control flow
+on tensors and on constants; loops that carry tensors and end early; writes to Parameters,
+attributes, globals, elements of tensors and items of containers; prints, exceptions, random
+numbers; helper functions, closures, recursion, Cells; and gradients. The value of a name keeps its
+dtype and shape, because compiled branches and iterations must not change them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Append to the test program: variable `name` becomes a list or dict, or a copy of it."""
+        """Append to the test program an assignment of a list or dict, or of its copy, to `name`."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
@@ -172,9 +172,9 @@ class ProgramWriter(ExpressionWriter):
             scope.dicts.append(name)
 
     def change_container(self, scope: Scope) -> None:
-        """Append a random change of a list or dict of known length to the test program.
+        """Append to the test program a random change of a list or dict of known length.
 
-        Known means that the length does not depend on the value of a tensor.
+        Its length does not depend on the value of a tensor.
         """
         if not scope.lists and not scope.dicts:
             self.container(scope)
@@ -263,7 +263,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def write_item(self, scope: Scope) -> None:
-        """Append to the test program a write to an item of a list or dict of the Cell."""
+        """Append to the test program an assignment to an item of a list or dict of the Cell."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -417,7 +417,7 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Write a statement that creates or changes an object of the test program's class `Box`."""
+        """Append to the test program a statement that creates or changes a `Box` object."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -502,7 +502,7 @@ class ProgramWriter(ExpressionWriter):
         self.loop_else(scope)
 
     def loop_else(self, scope: Scope) -> None:
-        """Write an `else` block after a loop, or nothing, at random."""
+        """Append to the test program, at random, an `else` block after a loop."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())
@@ -563,10 +563,10 @@ NUMBERS = (0.5, -1.0, 0.75, 0.0, 1.0, -0.25, 0.125, 2.0, -1.5, 0.25, 3.0, -0.5)
 
 
 def program(choose: Callable[[int], int]) -> Program:
-    """Return a random valid test program, with inputs and parameters to differentiate it by.
+    """Return a random valid test program, with its inputs.
 
     Args:
-        choose: returns a number below its argument; it makes all decisions.
+        choose: function that makes all decisions; it returns a number from 0 to its argument - 1.
     """
     writer = ProgramWriter(choose)
     source = writer.program()

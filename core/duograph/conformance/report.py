@@ -1,7 +1,8 @@
 """Reports of a conformance run: a matrix in the terminal, a web page, and a JSON file.
 
-The pytest plugin calls it at the end of a run. `certificates` compares two JSON files. Only a
-complete run reaches levels: a quick, filtered or interrupted one says why it reaches none.
+The pytest plugin calls it at the end of a run; `certificates` compares two JSON files. A level
+(bronze, silver, gold) is a set of tests that a backend must pass. Only a complete run can reach a
+level: the report of a quick, filtered or interrupted run says why it reaches none.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ class Summary:
     """The results of a conformance run, arranged for the reports.
 
     Attributes:
-        results: test address -> record, as written by the plugin.
-        cells: (case, dtype) -> check -> state.
-        levels: name -> (tests passed, tests whose gap is declared, tests run). A level is reached
-            if each of its tests passed or is a declared gap, and every level before it is reached.
-        partial: why the run is not complete and reaches no level; empty if it is complete.
+        results: name of a test, such as ``forward/exp/float16`` -> its record, as the plugin wrote
+            it.
+        cells: (case, dtype) -> name of a check -> its state, one of STATES.
+        levels: name of a level -> (number of tests passed, number that are declared gaps, number
+            run). A level is reached if each of its tests passed or is a declared gap, and every
+            level before it is reached.
+        partial: reasons why the run is not complete and reaches no level; empty if it is complete.
         plugin: the package of the backend, with its version and module.
     """
 
@@ -124,7 +127,7 @@ def _level(check: str) -> str:
 
 
 def reached(summary: Summary) -> list[str]:
-    """Return the levels that a run reached, the lowest first; none if the run is partial."""
+    """Return the levels that a run reached, the lowest first; [] if the run is not complete."""
     found: list[str] = []
     for level in () if summary.partial else LEVELS:
         passed, declared, run = summary.levels[level]
@@ -135,7 +138,7 @@ def reached(summary: Summary) -> list[str]:
 
 
 def worst(states: Iterable[str]) -> str:
-    """Return the worst of several conformance test states, or "" if there are none."""
+    """Return the worst of several test states, in the order of STATES, or "" if there are none."""
     found = set(states)
     return next((s for s in STATES if s in found), "")
 
@@ -144,7 +147,7 @@ def worst(states: Iterable[str]) -> str:
 
 
 def terminal(summary: Summary, colour: bool) -> list[str]:
-    """Print the matrix of a conformance run's results as lines of text, three ops per line."""
+    """Return the matrix of a conformance run's results as lines of text, three ops per line."""
 
     def paint(text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
@@ -186,7 +189,7 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
 
 
 def _level_text(level: str, summary: Summary) -> str:
-    """Say in a few words how far a run got with the tests of a level."""
+    """Return a short text that says how many of a level's tests passed."""
     passed, declared, run = summary.levels[level]
     if not run:
         return f"{level} not run"
@@ -232,7 +235,7 @@ def write_html(summary: Summary, path: str) -> None:
 
 
 def _safe_json(data: object) -> str:
-    """Encode a value as JSON text that cannot close the HTML script element around it."""
+    """Encode a value as JSON text that is safe inside an HTML script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -269,13 +272,13 @@ def _page_data(summary: Summary) -> dict[str, object]:
 
 
 def _slowest(summary: Summary) -> list[tuple[str, float]]:
-    """Return the names of the tests that took longest, with their seconds."""
+    """Return (name, seconds) of the slowest tests, the slowest first."""
     found = sorted(summary.results.items(), key=lambda item: -item[1]["seconds"])
     return [(name, record["seconds"]) for name, record in found[:SLOWEST]]
 
 
 def _skipped(summary: Summary) -> list[tuple[str, int]]:
-    """Return the reasons why tests were skipped, with their numbers, the most frequent first."""
+    """Return (reason, number of tests skipped for this reason), the most frequent reason first."""
     skipped = (r["message"] for r in summary.results.values() if r["outcome"] == "skipped")
     return Counter(skipped).most_common()
 

@@ -1,6 +1,7 @@
 """The state of one run of the conformance suite on one device.
 
-The pytest plugin creates a `Session`. It selects the tests of a device and collects their results.
+The pytest plugin creates a `Session`, which selects the tests for a device and collects their
+results. The tests themselves are in the ``test_`` modules.
 """
 
 from __future__ import annotations
@@ -38,21 +39,22 @@ class Session:
     """State of one conformance run: the device under test, its declared gaps, and the results.
 
     Args:
-        name: the device; None: the current one.
-        quick, sampled: see `pytest_load_initial_conftests` for these options.
-        chosen: the dtypes to test; empty: all of the device, or those of a quick run.
-        share: (k, n): test the k-th of n parts of the cases.
+        name: the device, such as "CPU" or "CPU:0"; None means the current device.
+        quick: whether to test few dtypes (option --quick).
+        chosen: the dtypes to test; if empty, those of the device or, in a quick run, a few of them.
+        share: (k, n): test every n-th case from the k-th on, with k from 1.
 
     Attributes:
-        unsupported: pattern of test addresses -> reason why the device will never pass them. These
-            tests must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
-        expected: pattern -> reason why they fail for now; a test that passes fails the run.
-        measured: figures of the current test, which are reported but not checked: name -> number
-            with its unit.
-        figures: the figures of all tests.
-        filters: why the tests of this run are not the whole suite.
-        selected: number of tests that the run was to make; None: it is not known.
-        finished: names of tests that an earlier run, which this one resumes, has made.
+        unsupported: pattern of test names -> reason why the device will never pass these tests.
+            They must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
+        expected: pattern of test names -> reason why these tests fail for now; if one passes, it
+            counts as failed.
+        measured: measurements of the current test, which are reported but not checked: name ->
+            number with its unit.
+        figures: the measurements of all tests, in the same form.
+        filters: reasons, such as options, why the tests of this run are not the whole suite.
+        selected: number of tests that were selected to run; None if it is not known.
+        finished: names of tests whose results come from an earlier run, which this one resumes.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Session:
         return next(e.origin for e in registry.entries().values() if e.backend is self.backend)
 
     def partial(self) -> list[str]:
-        """Return why this run is not complete: its filters, and tests that did not run."""
+        """Return why this run is not complete: its filters, and the tests that did not run."""
         if self.selected is None:
             return [*self.filters, "the processes that ran the tests did not finish"]
         missing = self.selected - len(self.results)
@@ -105,7 +107,7 @@ class Session:
         return [*self.filters, *left]
 
     def begin(self) -> None:
-        """Prepare one conformance test: select the device, and start counting host fallbacks."""
+        """Prepare one conformance test: select the device and start counting ops on the host."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
@@ -113,18 +115,18 @@ class Session:
         check.start_test()
 
     def on_host(self) -> int:
-        """Return how many op calls of this test ran on the host, as the device has no kernel."""
+        """Return how many op calls of this test ran on the host, for lack of a device kernel."""
         return sum(fallback_counts.values()) - self._before
 
     # ---- selection of tests ---------------------------------------------------------------------
 
     def cases(self) -> Sequence[OpCase]:
-        """Return the cases of this run: all, or its share of them."""
+        """Return the cases that this run tests: all cases, or a part of them (option --share)."""
         number, parts = self.share
         return all_cases()[number - 1 :: parts]
 
     def dtypes_of(self, case: OpCase) -> list[DType]:
-        """Return the dtypes of a conformance test case that the device supports."""
+        """Return the dtypes for which this run tests a case: those that the device supports."""
         takes = [d for d in case.takes if d in (self.chosen or self.dtypes)]
         if not self.quick or self.chosen:
             return takes
@@ -132,7 +134,7 @@ class Session:
         return _in_turn(case, takes) if self.sampled else takes
 
     def compiled_dtypes(self, case: OpCase, takes: Sequence[DType]) -> list[DType]:
-        """Return those of the dtypes of a case in which compiled code is tested."""
+        """Return those of the dtypes `takes` of a case for which compiled code is tested."""
         if self.quick:
             return _first(takes)
         return _in_turn(case, takes) if self.sampled else list(takes)
@@ -144,7 +146,7 @@ class Session:
         return [d for d in case.takes if d in (self.chosen or self.dtypes) and d.kind in "fc"]
 
     def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the dtypes in which a case's gradients are tested.
+        """Return the dtypes for which a case's gradients are tested.
 
         Gradients in the widest dtypes are compared with finite differences.
         """
@@ -157,7 +159,7 @@ class Session:
         return widest + _in_turn(case, [d for d in takes if d not in WIDEST])
 
     def some(self, samples: Sequence[Sample]) -> Sequence[Sample]:
-        """Return those of the samples of a case whose gradients are compiled."""
+        """Return those of a case's `samples` for which gradients of compiled code are tested."""
         return samples[:1] if self.quick else samples[:2] if self.sampled else samples
 
     def forward(self) -> tuple[str, Sequence[object]]:
@@ -169,9 +171,10 @@ class Session:
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def regions(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs whose regions the suite compiles.
+        """Return the (case, dtype) pairs for which the suite tests fused kernels.
 
-        A compiler takes longer than the test: a sampled quick run has every second case.
+        Compilers are slow, so a run with the options --quick and --share tests only every second
+        pair.
         """
         names, pairs = self.compiled()
         return names, pairs[::2] if self.quick and self.sampled else pairs
@@ -182,10 +185,10 @@ class Session:
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def whole(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs to compile as whole functions, if the backend can.
+        """Return the (case, dtype) pairs to test as whole compiled functions, if the backend can.
 
-        A quick run leaves them out, as a compiler may take seconds for each; a sampled run has
-        every second case.
+        A quick run omits these tests, since a compiler may take seconds for each; a run with the
+        option --share has every second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
@@ -207,11 +210,11 @@ class Session:
         return "case,dtype", chosen
 
     def layouts(self) -> tuple[str, Sequence[object]]:
-        """Return the families of ops whose kernels are called with operands in other layouts."""
+        """Return the families of ops to test with operands in other memory layouts."""
         return "family,", [] if self.quick else [(name,) for name in families()]
 
     def layout_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the dtypes in which kernels with layouts are called: one of each kind."""
+        """Return the dtypes to test with operands in other memory layouts: one of each kind."""
         takes = self.dtypes_of(case)
         return [d for d in takes if d in QUICK] or takes[:1]
 
@@ -226,12 +229,12 @@ class Session:
 
 @functools.cache
 def _places() -> dict[int, int]:
-    """Return the places of the cases in the list of all of them, by their `id`."""
+    """Return a dict from the `id` of each case to its position in the list of all cases."""
     return {id(case): place for place, case in enumerate(all_cases())}
 
 
 def _in_turn(case: OpCase, takes: Sequence[DType]) -> list[DType]:
-    """Return one of some dtypes in a list, another one for the next case."""
+    """Return a list with one of the dtypes `takes`, which differs from case to case."""
     return [takes[_places()[id(case)] % len(takes)]] if takes else []
 
 
@@ -243,7 +246,7 @@ def _first(takes: Sequence[DType]) -> list[DType]:
 def over(
     which: Callable[[Session], tuple[str, Sequence[object]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorator that runs a test once for each parameter tuple from `which(session)`."""
+    """Return a decorator that runs a test once for each parameter tuple of `which(session)`."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         test.conformance_parameters = which  # type: ignore[attr-defined]

@@ -1,4 +1,8 @@
-"""Tests that the table of cases is complete: every op, kind and dtype, and every docstring."""
+"""Tests that the table of cases is complete: every op, kind and dtype, and every docstring.
+
+pytest runs them with the conformance suite. They must not run an op, since they are independent of
+the device.
+"""
 
 from __future__ import annotations
 

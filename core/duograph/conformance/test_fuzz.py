@@ -1,4 +1,8 @@
-"""Tests of random programs, run compiled and line by line, or on the device and the oracle."""
+"""Tests of random programs, run both compiled and line by line, or on the device and the oracle.
+
+pytest runs them with the conformance suite. A program must depend only on its number, so that a
+failure can be repeated.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +110,7 @@ def test_fuzz(program):
 
 @over(programs)
 def test_fuzz_compiled(program):
-    """Test that random compiled programs without control flow give the eager results to the bit."""
+    """Test that random programs without control flow give the same bits compiled and eagerly."""
     ms.set_context(jit_level="O0")
     try:
         compiled = ms.jit(program.__call__)

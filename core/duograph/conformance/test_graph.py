@@ -1,6 +1,7 @@
-"""Tests that each case gives the same results, gradients and errors compiled as line by line.
+"""Tests that each case has the same results, gradients and errors compiled and uncompiled.
 
-Functions are compiled without code generation, so results must be equal to the bit.
+Functions are compiled without code generation, so results must be equal bit for bit. A docstring
+may begin with the numbers of the requirements (tests/rows.py) that the test covers.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ GRADIENT_NOT_COMPILED = {
 
 @contextlib.contextmanager
 def _compiling(line_by_line: list[str] | None = None):
-    """Context manager that sets jit level O0 and reports functions that could not be compiled.
+    """Return a context manager that sets jit level O0 and detects functions that do not compile.
 
-    Such a fallback is an error, or is appended to the list if one is given.
+    A function that falls back to line-by-line execution is an error; if the list `line_by_line` is
+    given, the warning is appended to it instead.
     """
     before = ms.get_context("jit_level")
     ms.set_context(jit_level="O0")
@@ -54,7 +56,7 @@ def _compiling(line_by_line: list[str] | None = None):
 def _compiled(case: OpCase):
     """Return the function of a test case compiled with jit.
 
-    Arrays are inputs, the rest constants.
+    Arrays are inputs of the compiled function, other arguments are constants in it.
     """
     function = case.function
 
@@ -75,7 +77,7 @@ def _made(sample: Sample):
 
 @over(Session.compiled)
 def test_graph(case, dtype, session):
-    """I05: at level O0, compiled results equal eager results on the same device to the bit."""
+    """I05: at jit level O0, compiled results equal eager results on the same device bit for bit."""
     found: list[str] = []
     ran = 0
     for sample in case.made(dtype):
@@ -104,7 +106,7 @@ def test_graph(case, dtype, session):
 
 @over(Session.compiled_gradient)
 def test_graph_gradient(case, dtype, session):
-    """Test that gradients of compiled functions equal eager gradients to the bit."""
+    """Test that gradients of compiled functions equal eager gradients bit for bit."""
     found: list[str] = []
     excused: list[str] | None = [] if case.name in GRADIENT_NOT_COMPILED else None
     samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]

@@ -38,7 +38,7 @@ CALLS = 2
 
 @over(Session.layouts)
 def test_layouts(family, session, monkeypatch):
-    """A kernel that takes strided operands returns the same for a view as for its dense copy."""
+    """Test that a kernel for strided operands gives equal results for a view and its dense copy."""
     backend = session.backend
     watch = _Watch(backend, session.device.index)
     monkeypatch.setattr(backend, "prepare", watch.prepare)
@@ -61,9 +61,9 @@ def test_layouts(family, session, monkeypatch):
 
 
 def _run(case: OpCase, dtype: DType, count: int | None) -> None:
-    """Call a case with the first samples of a dtype; None: all.
+    """Call a case with its first `count` samples of a dtype, or with all if `count` is None.
 
-    Other tests judge what the device refuses.
+    Exceptions are ignored; other tests check them.
     """
     for sample in case.made(dtype)[:count]:
         try:
@@ -73,13 +73,13 @@ def _run(case: OpCase, dtype: DType, count: int | None) -> None:
 
 
 class _Watch:
-    """Wraps what a backend prepares, and calls kernels that have layouts with views as well.
+    """Wraps the calls that a backend prepares, to repeat them with operands in other layouts.
 
     Attributes:
-        case: the case whose samples run.
-        declared: whether a kernel has layouts.
-        calls: calls of kernels so far, by op, dtypes and ranks.
-        found: texts of what was wrong.
+        case: the case that is being tested.
+        declared: whether any kernel so far declares `PreparedCall.layouts`.
+        calls: (op, dtypes and ranks of operands) -> number of kernel calls so far.
+        found: texts about the differences that were found.
     """
 
     def __init__(self, backend: Backend, index: int) -> None:
@@ -122,7 +122,7 @@ class _Watch:
     def variants(
         self, call: PreparedCall, types: Sequence[TensorType | None], handles: Sequence[Handle]
     ) -> Iterator[tuple[str, dict[int, View], list[Handle]]]:
-        """Yield (what is stored how, views by operand, handles) for one operand and for all."""
+        """Yield (description, operand number -> view, all handles) for each test call."""
         stored: dict[str, dict[int, tuple[View, Handle]]] = {}
         for i, names in call.layouts.items():
             type_ = types[i]
@@ -148,7 +148,7 @@ class _Watch:
         given: Sequence[Handle],
         want: Sequence[tuple[TensorType, Array]],
     ) -> None:
-        """Call a kernel with views of operands; note in `found` what differs from `want`."""
+        """Call a kernel with views of operands; append to `found` what differs from `want`."""
         assert call.with_views is not None
         try:
             viewing = as_viewing(call.with_views(views), views)
@@ -170,7 +170,7 @@ class _Watch:
 
 
 def _ways(array: Array) -> Iterator[tuple[str, View, Array]]:
-    """Yield (how it is stored, view, buffer) for ways to store an array in a flat buffer."""
+    """Yield (description, view, buffer) for several ways to store an array in a flat buffer."""
     rank = array.ndim
     if rank > 1:
         yield "transposed", *_permuted(array, tuple(reversed(range(rank))))
@@ -192,7 +192,7 @@ def _permuted(array: Array, order: tuple[int, ...]) -> tuple[View, Array]:
 
 
 def _spaced(array: Array) -> tuple[View, Array]:
-    """Return the view and the buffer of an array with other numbers between its elements."""
+    """Return the view and the buffer of an array whose elements are separated by unused numbers."""
     size = 2 * math.prod(array.shape) + 1
     buffer = np.zeros(size, array.dtype)
     buffer[1::2] = array.reshape(-1)

@@ -1,4 +1,8 @@
-"""Tests of memory: buffers are freed with their tensors, and training does not leak."""
+"""Tests of memory: buffers are freed with their tensors, and training does not leak.
+
+pytest runs them with the conformance suite; a test is skipped if the backend does not report the
+statistics that it needs.
+"""
 
 from __future__ import annotations
 

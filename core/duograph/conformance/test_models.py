@@ -1,4 +1,8 @@
-"""Tests that whole models train: line by line as on the oracle, and compiled as line by line."""
+"""Tests that whole models train with the same results on the device, on the oracle and compiled.
+
+pytest runs them with the conformance suite; `models` has the models. A docstring may begin with the
+numbers of the requirements (tests/rows.py) that the test covers.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,14 @@ COMPARED = 4
 
 @dataclasses.dataclass
 class Training:
-    """What training a model gave.
+    """The results of training a model.
 
     Attributes:
         losses: the losses of the compared steps.
-        state: the Parameters after them, with the statistics of batch normalisation.
-        logits: what the network then gives for its data when it is not training.
-        later: the losses of further steps.
+        state: values of the Parameters after these steps, including the statistics of batch
+            normalisation.
+        logits: results of the network for its data after these steps, in evaluation mode.
+        later: the losses of further steps, if any.
     """
 
     losses: list[float]
@@ -39,7 +44,11 @@ class Training:
 
 
 def train(name: str, level: str | None = None, whole: bool = False) -> Training:
-    """Train a model, the `COMPARED` steps or all; with a level, the whole step is compiled."""
+    """Train the model `name` on the current device, for the first `COMPARED` steps or for all.
+
+    If `whole` is true, all steps of the model run; those after the first `COMPARED` are in
+    `Training.later`. If `level` is not None, the training step is compiled at that jit level.
+    """
     model = MODELS[name]
     ms.set_seed(4)
     network = model.network()
@@ -68,9 +77,9 @@ def train(name: str, level: str | None = None, whole: bool = False) -> Training:
 
 
 def eager(name: str, session: Session) -> Training:
-    """Return what training line by line gave; tests in one process share it.
+    """Return the result of uncompiled training, computed once per process and device.
 
-    In a quick run these are the compared steps alone.
+    A quick run trains for the first `COMPARED` steps only.
     """
     return _eager(name, str(session.device), not session.quick)
 
@@ -81,7 +90,7 @@ def _eager(name: str, device: str, whole: bool) -> Training:
 
 
 def check_near(got: Training, want: Training) -> None:
-    """Compare the first steps of two runs, whose sums may be in another order."""
+    """Compare the first steps of two trainings, with a tolerance for the order of summation."""
     np.testing.assert_allclose(got.losses, want.losses, rtol=1e-4, atol=1e-5)
     for name, array in want.state.items():
         np.testing.assert_allclose(got.state[name], array, rtol=1e-3, atol=1e-4, err_msg=name)
@@ -95,7 +104,7 @@ def check_falls(training: Training, below: float) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_training_model(name, session):
-    """I11: a model trains, and its first steps are those of the oracle."""
+    """I11: a model trains, and its first steps agree with those of the oracle."""
     got = eager(name, session)
     with on_oracle():
         want = train(name)
@@ -105,7 +114,7 @@ def test_training_model(name, session):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_training_model_compiled(name, session):
-    """I05: with its whole step compiled at level O0, a model trains as line by line to the bit."""
+    """I05: with its training step compiled at level O0, a model trains bit for bit as eagerly."""
     want, got = eager(name, session), train(name, "O0")
     for what in ("losses", "state", "logits"):
         text = difference_of(getattr(want, what), getattr(got, what), what)
@@ -114,7 +123,7 @@ def test_training_model_compiled(name, session):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_training_model_optimised(name, session):
-    """I05, I11: compiled at level O2 a model trains too, with sums in another order."""
+    """I05, I11: compiled at level O2, a model trains as eagerly, except for rounding."""
     if session.quick:
         pytest.skip("a quick run compiles at level O0 only")
     got = train(name, "O2", whole=True)

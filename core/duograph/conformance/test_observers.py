@@ -1,4 +1,7 @@
-"""Tests of observers: each kernel, copy and compilation of a program is reported once, in order."""
+"""Tests of observers: each kernel, copy and compilation of a program is reported once, in order.
+
+pytest runs them with the conformance suite, on every backend and at every jit level.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def run(function, *arguments):
 
 
 class _Listed(Observer):
-    """Lists all events."""
+    """Observer that appends all events to the list `events`."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -57,9 +60,9 @@ def _observing() -> Iterator[_Listed]:
 
 @pytest.fixture
 def program(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
-    """Return the functions of `PROGRAM` as a module of the user; the framework's own have no line.
+    """Fixture with the functions of `PROGRAM` as a user's module, so that events have lines.
 
-    Without the checks of debug mode, which read every result back.
+    It turns off debug mode, whose checks read every result back.
     """
     path = tmp_path / "observed_program.py"
     path.write_text(PROGRAM)

@@ -1,8 +1,9 @@
 """Tests of a backend on every op case (`cases`) and dtype.
 
 They check results, gradients, second derivatives, and the errors that each case lists. Expected
-results and gradients come from the oracle, a backend that runs the ops' NumPy rules; gradients are
-also compared with finite differences.
+results and gradients come from the oracle, a backend that runs the ops' NumPy rules; the gradients
+are also compared with finite differences. A docstring may begin with the numbers of the
+requirements (tests/rows.py) that the test covers.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from .tolerance import forward_tolerance, gradient_tolerance
 
 
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
-    """Return `function()`, a test call; if it raises, append the failure to `found`, return None.
+    """Return `function()`, a test call; if that raises, append the failure to `found`.
 
-    A refusal by the device is raised, unless the call needs a dtype that the device lacks.
+    Returns None after a failure. UnsupportedOpError and DTypeError are raised, unless the call
+    needs a dtype that the device lacks; then None is returned.
     """
     try:
         return function()
@@ -65,7 +67,7 @@ def _expected(case: OpCase, sample: Sample):
 
 @over(Session.forward)
 def test_forward(case, dtype, session, record_property):
-    """A45, H06, I03: every op against its NumPy reference, within the tolerance of each dtype."""
+    """A45, H06, I03: every op agrees with its NumPy reference within the dtype's tolerance."""
     samples = case.made(dtype)
     record_property("kinds", sorted({s.kind for s in samples}))
     found: list[str] = []

@@ -1,4 +1,7 @@
-"""Tests of programs with known output, run line by line and compiled on the device."""
+"""Tests of programs with known output, run uncompiled and compiled on the device.
+
+A docstring begins with the numbers of the requirements (tests/rows.py) that the test covers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ MODES = {"eager": ("eager", None), "O0": ("graph mode", "O0"), "O2": ("graph mod
 
 @pytest.fixture(autouse=True)
 def mul_rule():
-    """Fixture that restores the gradient rule of the op mul, if a program replaced it."""
+    """Fixture that restores the gradient rule of the op mul if a program has replaced it."""
     op = OPS["mul"]
     rule = op.bprop_rule
     yield
@@ -49,7 +52,7 @@ def check(name: str, program: KnownProgram, mode: str, capsys) -> None:
 
 
 def _over(programs: Mapping[str, KnownProgram]) -> Callable[..., Any]:
-    """Decorator that runs a test for each program in each mode; in a quick run only in mode O0."""
+    """Return a decorator that runs a test for each program and mode; a quick run has one mode."""
 
     def parameters(session: Session) -> tuple[str, Sequence[object]]:
         modes = ("O0",) if session.quick else MODES
@@ -67,11 +70,11 @@ def test_program(name, mode, capsys):
 @_over(DOCUMENTED)
 @pytest.mark.filterwarnings("ignore:.*ms_function.*:DeprecationWarning")
 def test_documented_program(name, mode, capsys):
-    """I07: an example of MindSpore's pages on static and dynamic graphs prints what they show."""
+    """I07: an example of MindSpore's documentation prints what the documentation shows."""
     check(name, DOCUMENTED[name], mode, capsys)
 
 
 @_over(EFFECTS)
 def test_effects(name, mode, capsys):
-    """I06: compiled code has its effects and prints at each call, once and in order."""
+    """I06: at each call, compiled code has its side effects and prints once and in order."""
     check(name, EFFECTS[name], mode, capsys)

@@ -1,6 +1,7 @@
-"""Tests that random numbers are those of Philox 4x32-10 on every device.
+"""Tests that random numbers are those of the generator Philox 4x32-10 on every device.
 
-Every random op must advance the stream by one position.
+pytest runs them with the conformance suite. Every random op must advance the random stream by one
+position, whatever its result's size.
 """
 
 from __future__ import annotations

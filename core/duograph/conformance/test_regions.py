@@ -1,7 +1,8 @@
 """Tests that fused kernels and whole functions compute what the kernels of single ops compute.
 
-They run on backends that compile. All samples of a case are compiled as one function. Regions of a
-single op, which are not profitable and so never fused otherwise, are compiled here too.
+They run only on backends that compile. All samples of a case are compiled as one function. The
+tests lower the cost limits, so that even regions of a single op are compiled, which otherwise would
+not pay.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _refuses(session: Session) -> str | None:
 
 
 def _least_costs(backend: Backend, device_id: int) -> Costs:
-    """Return cost limits with which a fused kernel is made even for one op."""
+    """Return cost limits that let even a single op be fused, in place of the backend's own."""
     return Costs(fusion=FusionLimits(min_ops=1, min_run=1))
 
 
@@ -64,15 +65,15 @@ def test_regions(case, dtype, session, monkeypatch):
 
 @over(Session.whole)
 def test_whole_functions(case, dtype, session):
-    """Test that a function compiled or linked as a whole computes what its ops do one by one.
+    """Test that a function compiled or linked as a whole computes what its single ops compute.
 
-    They have level O2. Sums may round differently, and so may elementary functions.
+    The jit level is O2. Sums and elementary functions may round differently.
     """
     _compare(case, _eager(case, dtype), "O2", "op by op and whole", NEAR.get(dtype.name))
 
 
 def _eager(case: OpCase, dtype: DType) -> list[tuple[Sample, Any, Any, Any]]:
-    """Return the samples of a case that the device takes: sample, arguments, keywords, results."""
+    """Return (sample, args, kwargs, eager results) for each sample that the device supports."""
     kept = []
     for sample in case.made(dtype):
         if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
@@ -96,10 +97,10 @@ def _compare(
     what: str,
     near: float | None,
 ) -> None:
-    """Compile all samples of a case as one function, and compare its results with the eager ones.
+    """Compile all samples of a case as one function and compare its results with eager results.
 
     Args:
-        near: the tolerance; None: equal to the bit.
+        near: the tolerance; None means that results must be equal bit for bit.
     """
     function = case.function
 

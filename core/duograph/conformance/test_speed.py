@@ -1,4 +1,7 @@
-"""Measurements for the conformance report (launch time, bandwidth, a matmul), without limits."""
+"""Measures launch time, bandwidth and a matmul for the conformance report.
+
+pytest runs it with the conformance suite. It must not fail because a device is slow.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from .plugin import worker_of
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    """Return the seconds that one call of `function` takes: the best of five averages."""
+    """Return the seconds of one call of `function`: the best of five averages over `calls`."""
     best = float("inf")
     for _ in range(5):
         ms.synchronize()

@@ -1,4 +1,7 @@
-"""Tests of dtypes that only store values (`dtype.STORAGE`), on devices that declare them."""
+"""Tests of dtypes that only store values (`dtype.STORAGE`), on devices that declare them.
+
+pytest runs them with the conformance suite. They check that storing and casting lose no value.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ..dtype import STORAGE
 
 
 def _values(dtype):
-    """Return every value of a dtype that is finite."""
+    """Return all finite values of a storage dtype."""
     if dtype is ms.int4:
         return np.arange(-8, 8).astype(dtype.np)
     values = np.arange(256, dtype=np.uint8).view(dtype.np)

@@ -1,4 +1,7 @@
-"""Tests of the tape on the device: gradient rules, orders of derivative, hooks, freed nodes."""
+"""Tests of eager gradients: gradient rules, higher derivatives, hooks, and freed graph nodes.
+
+pytest runs them with the conformance suite. A test that replaces a gradient rule must restore it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def mul_rule():
 
 @pytest.fixture
 def without_checks():
-    """Turn debug mode off, which compares the rules that users write with finite differences."""
+    """Fixture that turns off debug mode, which would check users' gradient rules."""
     before = ms.get_context("debug")
     ms.set_context(debug=False)
     yield
@@ -86,7 +89,7 @@ def test_vjp_and_jvp():
 
 
 def test_a_value_overwritten_after_use():
-    """Test that a gradient uses a value as it was when used, even if overwritten later."""
+    """Test that a gradient uses the value that an op has read, even if it is overwritten later."""
 
     def f(x):
         y = x * 1

@@ -1,4 +1,7 @@
-"""Tests that several threads can use one device at once, and that calls are re-entrant."""
+"""Tests that several threads can use a device concurrently, and that calls are re-entrant.
+
+pytest runs them with the conformance suite, on the device under test.
+"""
 
 from __future__ import annotations
 

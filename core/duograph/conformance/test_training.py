@@ -1,4 +1,8 @@
-"""Tests that training small networks is reproducible and agrees with the oracle."""
+"""Tests that training small networks is reproducible and agrees with the oracle.
+
+pytest runs them with the conformance suite. The oracle is a backend in NumPy that gives the
+expected results.
+"""
 
 from __future__ import annotations
 

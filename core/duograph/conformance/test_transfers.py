@@ -1,4 +1,8 @@
-"""Tests of copies between devices, DLPack and streams, where the backend has them."""
+"""Tests of copies between devices, DLPack and streams.
+
+pytest runs them with the conformance suite; a test is skipped if the backend lacks the optional
+methods.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ SHAPES = ((), (0, 3), (5, 7))
 
 
 def _need(session, *methods: str) -> None:
-    """Skip the test unless the backend defines some methods, which are optional."""
+    """Skip the test unless the backend defines the given optional methods."""
     lacks = [m for m in methods if getattr(type(session.backend), m) is getattr(Backend, m)]
     if lacks:
         pytest.skip(f"{session.name} has no {lacks[0]}()")
@@ -38,10 +42,10 @@ def _values(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
 
 
 def _cases(session) -> list[tuple[np.ndarray, Tensor]]:
-    """Return arrays of several shapes in all dtypes of the device, and results with their values.
+    """Return (array, Tensor with the same values) for several shapes and all dtypes of the device.
 
-    The Tensors are results of a kernel rather than copies from the host, where an addition takes
-    the dtype.
+    The Tensors are results of a kernel rather than copies from the host, if the dtype supports
+    addition.
     """
     made = []
     for dtype in session.dtypes:
@@ -130,7 +134,7 @@ def test_dlpack_copies_to_the_host(session):
 
 
 def test_dlpack_imports(session):
-    """Test that memory of other libraries is used, dense or not, and stays alive."""
+    """Test that other libraries' memory, dense or strided, can be imported and is kept alive."""
     _need_dlpack(session)
     index = session.device.index
     if session.backend.dlpack_device(index) == HOST:

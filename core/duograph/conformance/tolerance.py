@@ -1,6 +1,7 @@
 """The numeric tolerances of the conformance suite: one table by dtype for all devices.
 
-A case may override a tolerance with `OpCase.tol`, which needs a reason.
+The tests read it. A tolerance must not depend on the device; a case may override it with
+`OpCase.tol`, which needs a reason.
 """
 
 from __future__ import annotations
@@ -54,14 +55,20 @@ STEP = 1e-6
 
 
 def forward_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance for an op's results of a dtype; `own` replaces both its parts."""
+    """Return the tolerance for an op's results of a dtype.
+
+    `own`, if given, replaces both its relative and its absolute part.
+    """
     if own is not None:
         return Tolerance(own, own)
     return FORWARD.get(dtype, EXACT)
 
 
 def gradient_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance for gradients of a dtype; `own` replaces both its parts."""
+    """Return the tolerance for gradients of a dtype.
+
+    `own`, if given, replaces both its relative and its absolute part.
+    """
     if own is not None:
         return Tolerance(own, own)
     base = FORWARD.get(dtype, EXACT)

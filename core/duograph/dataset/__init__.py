@@ -1,6 +1,6 @@
 """Datasets: sources of rows of NumPy arrays and a chain of steps over them (`mindspore.dataset`).
 
-User code and `Model` iterate over datasets. Rows are produced when they are asked for, in the
+User code and `Model` iterate over datasets. A row is computed only when it is requested, in the
 calling thread unless a step has several workers.
 """
 

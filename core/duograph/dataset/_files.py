@@ -1,7 +1,7 @@
-"""Readers of the files of image data sets: IDX (MNIST) and CIFAR.
+"""Readers of the files of image datasets: IDX (MNIST) and CIFAR.
 
-`sources` calls them. Files may come from strangers: everything in them is checked, and whatever is
-wrong raises DatasetError with the path. No code from a file runs.
+`image_sources` calls them. Files may be malicious: everything in them is checked, and every defect
+raises DatasetError with the path. No code from a file is executed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def read_idx(
 
     Args:
         path: the file.
-        ndim: the number of axes that it must have.
-        owner: the source, for messages.
-        dtype: that of the elements, uint8 or big-endian int32; by default uint8.
+        ndim: the number of axes that the array must have.
+        owner: name of the dataset source, for messages.
+        dtype: dtype of the elements, uint8 or big-endian int32; by default uint8.
 
     Raises:
-        DatasetError: the file is damaged, or holds something else.
+        DatasetError: the file is damaged, or is no such file.
     """
     try:
         opened: Callable[..., IO[bytes]] = cast(
@@ -84,15 +84,15 @@ def read_cifar(
     """Read a CIFAR file, binary or pickled; return None if it is missing.
 
     Args:
-        folder, stem: where the file is, and its name without ``.bin``.
-        labels: names of the labels of an image, one for CIFAR-10 and two for CIFAR-100.
-        owner: the source, for messages.
+        folder, stem: folder of the file, and its name without ``.bin``.
+        labels: names of the labels of each image, one for CIFAR-10 and two for CIFAR-100.
+        owner: name of the dataset source, for messages.
 
     Returns:
         Images (n, 3072), and labels (n, len(labels)).
 
     Raises:
-        DatasetError: the file is damaged, or holds something else.
+        DatasetError: the file is damaged, or is no such file.
     """
     readers: tuple[tuple[pathlib.Path, Callable[[bytes, Sequence[str]], tuple[Array, Array]]], ...]
     readers = ((folder / f"{stem}.bin", _binary), (folder / stem, _pickled))
@@ -133,7 +133,7 @@ def _labels(labels: object) -> Array:
     """Return the labels of a pickled CIFAR file as a 1-d array of integers.
 
     Raises:
-        ValueError: they are no list or array of such numbers.
+        ValueError: the labels are no list or array of integers from 0.
     """
     if isinstance(labels, list) and all(type(n) is int and 0 <= n < 2**32 for n in labels):
         labels = np.array(labels, np.uint32)

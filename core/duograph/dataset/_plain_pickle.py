@@ -1,8 +1,8 @@
-"""Reader of pickles that hold only numbers, texts, containers and NumPy arrays of numbers.
+"""Reader of pickles that hold only numbers, strings, containers and NumPy arrays of numbers.
 
-`_files` reads CIFAR's files with it. Nothing in a file is imported or called: the opcodes that
-describe such values are interpreted here, and every other one is refused. Arrays are described by
-calls of NumPy's functions; these calls are recognised by name and carried out by this module.
+`_files` reads CIFAR's files with it. Nothing that a file names is imported or called: the opcodes
+for such values are interpreted here, and every other opcode is refused. A pickle describes arrays
+by calls of NumPy's functions; these are recognised by name and carried out by this module.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ class _Name(NamedTuple):
 
 
 class _ArrayInProgress:
-    """An array that a pickle creates empty; a later opcode sets its shape, dtype and data."""
+    """An array that a pickle creates empty; a later opcode gives it shape, dtype and data.
+
+    `made` is the NumPy array, or None until then.
+    """
 
     made: Array | None = None
 
 
 class _DType:
-    """A dtype of numbers that a pickle describes; a later opcode sets its byte order."""
+    """A numeric dtype that a pickle describes; a later opcode sets its byte order."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -50,7 +53,8 @@ def read_plain_pickle(data: bytes) -> object:
     """Return the value that a pickle describes; strings of Python 2 become bytes.
 
     Raises:
-        ValueError: the pickle is damaged, or holds other objects; the message names the byte.
+        ValueError: the pickle is damaged, or holds other objects; the message has the position in
+            it.
     """
     machine = _Machine()
     at = 0
@@ -66,7 +70,10 @@ def read_plain_pickle(data: bytes) -> object:
 
 
 def _finished(value: object) -> object:
-    """Replace the described arrays in a value, a list or a dict of values by NumPy arrays."""
+    """Replace array placeholders (`_ArrayInProgress`) by their NumPy arrays.
+
+    `value` may be a placeholder, or a list or dictionary that contains some.
+    """
     if isinstance(value, dict):
         return {k: _array(v) for k, v in value.items()}
     return [_array(v) for v in value] if isinstance(value, list) else _array(value)
@@ -81,7 +88,7 @@ def _array(value: object) -> object:
 
 
 class _Machine:
-    """Interpreter of a pickle: its stack of values, and its memo of values to be used again."""
+    """Interpreter of pickle opcodes, with a stack of values and a memo of values to be reused."""
 
     def __init__(self) -> None:
         self.stack: list[object] = []
@@ -91,7 +98,7 @@ class _Machine:
         """Execute one opcode of the pickle, given by its name and argument.
 
         Raises:
-            ValueError: an opcode that does not belong to numbers, texts, containers and arrays.
+            ValueError: the opcode is not one for numbers, strings, containers and arrays.
         """
         if name in _CONSTANTS:
             self.stack.append(_CONSTANTS[name](argument))
@@ -109,7 +116,10 @@ class _Machine:
             raise ValueError(f"the opcode {name} is refused; only arrays and containers are read")
 
     def since_mark(self) -> list[object]:
-        """Remove and return the values above the newest mark on the stack; remove the mark, too."""
+        """Pop and return the values above the topmost mark of the stack.
+
+        Remove the mark as well.
+        """
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -120,7 +130,10 @@ class _Machine:
         return found
 
     def last(self, n: int) -> list[object]:
-        """Remove and return the last `n` values on the stack."""
+        """Pop and return the last `n` values of the stack.
+
+        Raises ValueError if a mark or the end of the stack comes before.
+        """
         found = self.stack[len(self.stack) - n :]
         if len(found) != n or _MARK in map(_identity, found):
             raise ValueError("the stack has too few values")
@@ -167,7 +180,8 @@ class _Machine:
 def _identity(value: object) -> object:
     """Return `value` if it is the mark of the stack, and None for any other value.
 
-    The caller searches the results with `==`, which arrays do not support.
+    The caller searches a list by `in`, which compares items, and arrays cannot be compared in this
+    way.
     """
     return value if value is _MARK else None
 
@@ -200,7 +214,7 @@ def _encoded(text: object, encoding: object = "latin1") -> bytes:
 
 
 def _made(raw: object, dtype: object, shape: object, order: object) -> Array:
-    """Convert bytes to an array of a dtype, shape and memory order ("C" or "F").
+    """Return an array of a dtype, shape and memory order ("C" or "F") with the given bytes.
 
     Raises ValueError unless the number of bytes fits.
     """

@@ -1,6 +1,6 @@
 """Dataset sources of images with annotations: VOC, COCO, CelebA and manifests.
 
-Files may come from strangers: whatever is wrong raises DatasetError with the path.
+For users. Files may be malicious: every defect raises DatasetError with the path.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"]
 
 
 def _text(owner: str, path: pathlib.Path) -> str:
-    """Return the content of a UTF-8 text file; `owner` is the source that errors name.
+    """Return the content of a UTF-8 text file; `owner` is the source, for messages.
 
     Raises:
-        DatasetError: it cannot be read.
+        DatasetError: the file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -36,23 +36,24 @@ def _text(owner: str, path: pathlib.Path) -> str:
 class VOCDataset(ImageFiles):
     """Images of Pascal VOC (`mindspore.dataset.VOCDataset`).
 
-    Columns: image, uint8, the bytes of a file or (H, W, 3) with `decode`. With the task
-    Segmentation also target, of the same kind. With Detection also bbox, float32 (n, 4): left, top,
-    width and height; label, uint32 (n, 1); difficult and truncate, uint32 (n, 1).
+    Columns: image, uint8, the bytes of a file or (H, W, 3) with `decode`. The task Segmentation
+    adds target, in the same form. Detection adds bbox, float32 (n, 4): left, top, width and height;
+    label, uint32 (n, 1); difficult and truncate, uint32 (n, 1).
 
     Args:
         dataset_dir: folder with ``JPEGImages``, ``ImageSets``, and ``Annotations`` or
             ``SegmentationClass``.
         task: ``"Segmentation"`` or ``"Detection"``.
         usage: the name of a list in ``ImageSets``, such as ``"train"``.
-        class_indexing: labels of the names of objects; by default numbered alphabetically.
-        decode: decode the images.
-        extra_metadata: add the column _meta-filename, str ().
+        class_indexing: dictionary from class names to labels; by default the classes are numbered
+            in alphabetical order.
+        decode: decode the files to images.
+        extra_metadata: add a column _meta-filename, str (), with the name of the file.
         decrypt: function from the path of an encrypted file to its content.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for other sources.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another task.
+        ValueError: the folder does not exist, or `task` is unknown.
         RuntimeError: a list or an annotation is missing or damaged.
     """
 
@@ -164,20 +165,20 @@ class CocoDataset(ImageFiles):
 
     Columns: image, uint8, the bytes of a file or (H, W, 3) with `decode`; then by task:
     Detection: bbox, float32 (n, 4), category_id and iscrowd, uint32 (n, 1). Stuff: segmentation,
-    float32 (n, m), the shorter rows continued by -1, and iscrowd. Keypoint: keypoints, float32
-    (n, m), and num_keypoints, uint32 (n, 1). Captioning: captions, str (n, 1).
+    float32 (n, m), in which shorter rows are padded with -1, and iscrowd. Keypoint: keypoints,
+    float32 (n, m), and num_keypoints, uint32 (n, 1). Captioning: captions, str (n, 1).
 
     Args:
         dataset_dir: folder of the images.
-        annotation_file: the JSON file.
+        annotation_file: the JSON file of annotations.
         task: ``"Detection"``, ``"Stuff"``, ``"Keypoint"`` or ``"Captioning"``.
-        decode: decode the images.
-        extra_metadata: add the column _meta-filename, str ().
+        decode: decode the files to images.
+        extra_metadata: add a column _meta-filename, str (), with the name of the file.
         decrypt: function from the path of an encrypted file to its content.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for other sources.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another task.
+        ValueError: the folder does not exist, or `task` is unknown.
         RuntimeError: the JSON file is missing or damaged.
     """
 
@@ -220,7 +221,7 @@ class CocoDataset(ImageFiles):
         )
 
     def _annotations(self, several: Sequence[dict[str, Any]]) -> Row:
-        """Convert the annotations of one image to the columns of the task, except the image.
+        """Convert the annotations of one image to the columns of the task that follow the image.
 
         Each column has one item per annotation.
         """
@@ -261,16 +262,16 @@ class CelebADataset(ImageFiles):
     and 1.
 
     Args:
-        dataset_dir: folder of the images with ``list_attr_celeba.txt`` and, for parts,
-            ``list_eval_partition.txt``.
+        dataset_dir: folder of the images with ``list_attr_celeba.txt`` and, unless `usage` is
+            ``"all"``, ``list_eval_partition.txt``.
         usage: ``"all"``, ``"train"``, ``"valid"`` or ``"test"``.
-        decode: decode the images.
+        decode: decode the files to images.
         extensions: suffixes of the files; by default those of common image formats.
         decrypt: function from the path of an encrypted file to its content.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for other sources.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
+        ValueError: the folder does not exist, or `usage` is unknown.
         RuntimeError: a list is missing or damaged.
     """
 
@@ -323,18 +324,19 @@ class ManifestDataset(ImageFiles):
     """Images that a file of JSON lines lists (`mindspore.dataset.ManifestDataset`).
 
     Columns: image, uint8, the bytes of a file or (H, W, 3) with `decode`; label, int32 (), or (n,)
-    for several annotations.
+    if the image has several annotations.
 
     Args:
-        dataset_file: file with a line such as
-            ``{"source": path, "usage": "TRAIN", "annotation": [{"name": "cat"}]}`` for each image.
+        dataset_file: file with a line such as ``{"source": path, "usage": "TRAIN", "annotation":
+            [{"name": "cat"}]}`` for each image.
         usage: ``"train"``, ``"eval"`` or ``"inference"``.
-        class_indexing: labels of the names; by default numbered alphabetically.
-        decode: decode the images.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for other sources.
+        class_indexing: dictionary from names to labels; by default the names are numbered in
+            alphabetical order.
+        decode: decode the files to images.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: another usage.
+        ValueError: `usage` is unknown.
         RuntimeError: the file is missing or damaged, or lists no images.
     """
 

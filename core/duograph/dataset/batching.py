@@ -1,6 +1,6 @@
 """The steps of data pipelines that stack rows: batch, padded_batch and bucket_batch_by_length.
 
-`Dataset` finds them in `STEPS`.
+`Dataset` finds them by name in `pipeline.STEPS`, where the decorator `step` registers them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stacked(name: str, values: Array | Iterable[object], pad: Padding | None) ->
 
     Args:
         name: the column, for messages.
-        values: a list of values, or an array that is the batch already.
+        values: the values, or an array that is the batch already.
         pad: (shape, value) to pad arrays to, or None.
 
     Raises:
@@ -92,7 +92,7 @@ def _checked_size(owner: str, size: object) -> None:
 
 @step("batch")
 class BatchDataset(Dataset):
-    """Dataset step that stacks rows into batches."""
+    """The step of `Dataset.batch`, which stacks rows into batches."""
 
     _pad: Mapping[str, Padding] | None = None
 
@@ -148,7 +148,7 @@ class BatchDataset(Dataset):
         return in_order(self._batched, self._groups(), workers, self.processes)
 
     def _groups(self) -> Iterator[tuple[list[Row], BatchInfo]]:
-        """Yield (rows, BatchInfo) for each batch; the rows are not stacked yet."""
+        """Yield the rows and the BatchInfo of each batch; the rows are not stacked yet."""
         rows = self._parents[0].rows()
         for number in itertools.count():
             info = BatchInfo(number, self._epoch)
@@ -200,7 +200,7 @@ def _pad_info(dataset: Dataset, pad_info: Mapping[str, Padding] | None) -> dict[
 
 @step("padded_batch")
 class PaddedBatchDataset(BatchDataset):
-    """Dataset step that pads rows to one shape and stacks them into batches."""
+    """The step of `Dataset.padded_batch`, which pads rows to the same shape and stacks them."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class PaddedBatchDataset(BatchDataset):
 
 @step("bucket_batch_by_length")
 class BucketBatchByLengthDataset(Dataset):
-    """Dataset step that stacks rows of similar length, each batch padded to one shape."""
+    """The step `bucket_batch_by_length`: pads rows of similar length alike and stacks them."""
 
     def __init__(
         self,
@@ -257,9 +257,10 @@ class BucketBatchByLengthDataset(Dataset):
         self.to_boundary, self.drop = bool(pad_to_bucket_boundary), bool(drop_remainder)
 
     def _length(self, row: Row) -> int:
-        """Return the length of a row by which its bucket is chosen.
+        """Return the length of a row, which selects its bucket.
 
-        It is that of its first length column, or the result of the user's function.
+        The length is the result of the user's function, or else the size of the column's first
+        axis.
         """
         values = cast("list[Array]", [row[self._columns.index(c)] for c in self.columns])
         if self.function is not None:

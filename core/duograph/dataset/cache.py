@@ -1,6 +1,6 @@
-"""Caches of rows in memory, which several sources and passes of one process may share.
+"""Caches of rows in memory, which avoid reading a source again in every pass.
 
-Users make a `DatasetCache` and pass it to a source; `source` reads through it.
+Users create a `DatasetCache` and pass it to a source; the classes in `source` read through it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ K = TypeVar("K", bound=Hashable)
 class DatasetCache:
     """Keeps the rows of a source in the memory of this process (`mindspore.dataset.DatasetCache`).
 
-    MindSpore's needs a server; this one needs none, and ends with the process. One cache belongs to
-    one source.
+    MindSpore's cache needs a server; this one needs none, and ends with the process. One cache
+    belongs to one source.
 
     Args:
-        session_id: a number for messages.
-        size: largest size of the kept rows in MB; 0 has no limit. Rows beyond it are read anew.
-        spilling: only False; rows are not written to a disk.
-        hostname, port, num_connections, prefetch_size: only None; there is no server.
+        session_id: a number that identifies the cache in messages.
+        size: largest total size of the kept rows in MB; 0 means no limit. Rows beyond it are read
+            again in every pass.
+        spilling: must be False; rows are not written to a disk.
+        hostname, port, num_connections, prefetch_size: must be None; there is no server.
 
     Raises:
-        ValueError: a negative size, spilling, or an option of the server.
+        ValueError: the size is negative, or `spilling` or an option of the server is given.
 
     Examples:
         >>> from duograph import dataset
@@ -77,12 +78,17 @@ class DatasetCache:
         self._lock = new_lock()
 
     def get_stat(self) -> CacheStatistics:
-        """Return an object with `num_mem_cached`, `avg_cache_sz` and `num_disk_cached`."""
+        """Return statistics of the cache.
+
+        They have `num_mem_cached` (rows), `avg_cache_sz` (bytes per row) and `num_disk_cached` (0).
+        """
         count = len(self._rows)
         return CacheStatistics(count, self._bytes // count if count else 0)
 
     def reader(self, read: Callable[[K], Row]) -> Callable[[K], Row]:
-        """Return a function that calls `read` for keys (hashable) that the cache does not hold yet.
+        """Return a function that looks a key up in the cache and calls `read` for a missing one.
+
+        Keys are hashable, such as row numbers.
 
         Raises:
             ArgumentValueError: the cache belongs to another source.
@@ -114,7 +120,7 @@ class DatasetCache:
 
 
 class CacheStatistics:
-    """What `DatasetCache.get_stat` returns."""
+    """The statistics that `DatasetCache.get_stat` returns."""
 
     def __init__(self, rows: int, average: int) -> None:
         self.num_mem_cached, self.avg_cache_sz, self.num_disk_cached = rows, average, 0

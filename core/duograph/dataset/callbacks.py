@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass
 class DSRunContext:
-    """State that callbacks of datasets receive: the number of the epoch and step, from 1."""
+    """State that the callbacks of datasets receive: numbers of the epoch and step, from 1."""
 
     cur_epoch_num: int = 0
     cur_step_num_in_epoch: int = 0
@@ -28,11 +28,11 @@ class DSRunContext:
 class DSCallback:
     """Base class of callbacks for `Dataset.map` (`mindspore.dataset.DSCallback`).
 
-    A step is a row. Subclasses override the methods that they need; each gets an object with
-    `cur_epoch_num`, `cur_step_num_in_epoch` and `cur_step_num`.
+    A step is a row. Subclasses override the methods that they need. The argument of each method has
+    the attributes `cur_epoch_num`, `cur_step_num_in_epoch` and `cur_step_num`.
 
     Args:
-        step_size: the step methods are called once in this many steps.
+        step_size: number of steps between two calls of the step methods.
 
     Raises:
         ValueError: `step_size` is below 1.
@@ -54,19 +54,19 @@ class DSCallback:
         self.step_size = step_size
 
     def ds_begin(self, ds_run_context: DSRunContext) -> None:
-        """Run before the first epoch."""
+        """Callback hook that `map` runs before the first epoch; does nothing by default."""
 
     def ds_epoch_begin(self, ds_run_context: DSRunContext) -> None:
-        """Run before each epoch."""
+        """Callback hook that `map` runs before each epoch; does nothing by default."""
 
     def ds_epoch_end(self, ds_run_context: DSRunContext) -> None:
-        """Run after each epoch."""
+        """Callback hook that `map` runs after each epoch; does nothing by default."""
 
     def ds_step_begin(self, ds_run_context: DSRunContext) -> None:
-        """Run before each row."""
+        """Callback hook that `map` runs before a row; does nothing by default."""
 
     def ds_step_end(self, ds_run_context: DSRunContext) -> None:
-        """Run after each row."""
+        """Callback hook that `map` runs after a row; does nothing by default."""
 
 
 class CallbackRunner:
@@ -84,14 +84,17 @@ class CallbackRunner:
         self._began = False
 
     def _call(self, method: str, epoch: int, step: int, total: int) -> None:
-        """Call `method` of every callback, a step method only at multiples of its `step_size`."""
+        """Call `method` of every callback; step methods are called once per `step_size` steps.
+
+        `epoch`, `step` (in the epoch) and `total` (over all epochs) become the callback's argument.
+        """
         context = DSRunContext(epoch, step, total)
         for c in self._callbacks:
             if "step" not in method or (step - 1) % c.step_size == 0:
                 getattr(c, method)(context)
 
     def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        """Yield the input rows; call the callbacks' begin methods before each of them."""
+        """Yield the input rows of an epoch; call the callbacks' begin methods before."""
         if not self._callbacks:
             return rows
         return self._before(rows, epoch + 1)
@@ -108,7 +111,10 @@ class CallbackRunner:
             yield row
 
     def after_steps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield the results; call the callbacks' end methods after each and after the epoch."""
+        """Yield the result rows.
+
+        Call the callbacks' end methods after each row and after the epoch.
+        """
         if not self._callbacks:
             return results
         return self._after(results)

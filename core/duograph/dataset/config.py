@@ -1,7 +1,8 @@
 """Settings of datasets: the seed, parallel workers, prefetching, damaged rows and debugging.
 
-User code calls the functions; the steps of pipelines read `settings`. A setting that has no meaning
-here is recorded and warns once. The module must not import other modules of the package `dataset`.
+User code calls the functions; the steps of pipelines read `settings`. A setting that has no effect
+in duograph is recorded, and warns once. The module must not import other modules of the package
+`dataset`, because they import it.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ __all__ = [
 
 
 class ErrorSamplesMode(enum.IntEnum):
-    """What `map` does with a row whose operation raises (`mindspore.dataset.config`).
+    """What `map` does with a row whose operation raises an exception (`mindspore.dataset.config`).
 
-    RETURN raises the error, REPLACE repeats the last good row in its place, SKIP leaves it out.
+    RETURN raises the error, REPLACE repeats the last good row in its place, SKIP omits the row.
     """
 
     RETURN = 0
@@ -52,9 +53,9 @@ class ErrorSamplesMode(enum.IntEnum):
 
 @dataclasses.dataclass
 class Settings:
-    """The settings of datasets of this process.
+    """The dataset settings of this process.
 
-    `passes` counts passes over datasets that drew random numbers since the seed was set.
+    `passes` counts the passes over datasets that used random numbers since the seed was set.
     """
 
     seed: int | None = None
@@ -107,7 +108,7 @@ def set_seed(seed: int) -> None:
     """Set the seed of shuffling and random transforms (`mindspore.dataset.config.set_seed`).
 
     Raises:
-        TypeError: `seed` is not an int of 0 or more.
+        TypeError: `seed` is not a non-negative int.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ArgumentError(f"dataset.config.set_seed: got {seed!r}; wanted an int of 0 or more")
@@ -115,7 +116,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int:
-    """Return the dataset seed: the one from `set_seed`, else mindspore's global seed, else 5489."""
+    """Return the seed of datasets: that of `set_seed`, else `mindspore.set_seed`'s, else 5489."""
     if settings.seed is not None:
         return settings.seed
     found = _global_seed()
@@ -128,7 +129,7 @@ def _global_seed() -> int | None:
 
 
 def _on_global_seed(_: int) -> None:
-    """Clear the seed of datasets when `mindspore.set_seed` is called, whose seed they then use."""
+    """Clear the seed of datasets when `mindspore.set_seed` is called, so that its seed is used."""
     settings.seed, settings.passes = None, 0
 
 
@@ -136,10 +137,10 @@ random_state.on_seed.append(_on_global_seed)
 
 
 def new_key() -> int:
-    """Return the key from which the random numbers of the next pass are derived.
+    """Return a new key, from which the random numbers of the next pass are derived.
 
-    The key follows from the seed and from how many keys were requested since it was set. Without
-    any seed it comes from the operating system.
+    It depends on the seed and on the number of keys created since the seed was set. Without any
+    seed it is random, from the operating system.
     """
     settings.passes += 1
     if settings.seed is None and _global_seed() is None:
@@ -148,15 +149,15 @@ def new_key() -> int:
 
 
 def generator(key: int, row: int = 0) -> np.random.Generator:
-    """Return the random generator of one row of the pass with the given key."""
+    """Return the random generator of row number `row` in the pass with the given key."""
     words = [key % 2**64, key >> 64]
     return np.random.Generator(np.random.Philox(key=words, counter=[0, 0, 0, row]))
 
 
 class _Row(threading.local):
-    """The row that the current thread computes: the pass's key and the row's number.
+    """The row that the current thread computes: key of the pass and number of the row.
 
-    `random` is the row's generator of random numbers, created at its first use.
+    `random` is the row's random generator, which is created at its first use.
     """
 
     key: int | None = None
@@ -168,7 +169,10 @@ _row = _Row()
 
 
 class row_random:
-    """Context in which `random_numbers` belong to one row, whichever thread or process runs it."""
+    """Context in which `random_numbers` returns the random generator of a given row.
+
+    The numbers do not depend on the thread or process that computes the row.
+    """
 
     def __init__(self, key: int, number: int) -> None:
         self._new: tuple[int, int] = (key, number)
@@ -182,10 +186,10 @@ class row_random:
 
 
 def random_numbers() -> np.random.Generator:
-    """Return the random generator of the row that `map` works on, else a new one.
+    """Return the random generator of the row that this thread computes, or else a new one.
 
-    A new generator follows from the seed and the number of generators made since it was set.
-    Without any seed the system seeds it.
+    A new generator depends on the seed and on the number of keys created since the seed was set.
+    Without any seed it is random.
     """
     if _row.key is None:
         return generator(new_key())
@@ -198,7 +202,7 @@ def random_numbers() -> np.random.Generator:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set how many threads the steps use that are not told a number (1 at first).
+    """Set the default number of worker threads of a step (initially 1).
 
     Raises:
         ValueError: the number is below 1.
@@ -207,7 +211,7 @@ def set_num_parallel_workers(num: int) -> None:
 
 
 def get_num_parallel_workers() -> int:
-    """Return the number of workers of steps that are not told one.
+    """Return the default number of workers of a step.
 
     Examples:
         >>> from duograph import dataset
@@ -218,7 +222,7 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Set how many rows a step with several workers computes ahead (16 at first)."""
+    """Set how many rows a step with several workers computes ahead (initially 16)."""
     settings.prefetch = _integer("set_prefetch_size", size, 1)
 
 
@@ -228,17 +232,17 @@ def get_prefetch_size() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """With True, steps that are not told a number of workers use one for every processor."""
+    """Set whether steps use one worker per processor by default."""
     settings.auto_workers = _flag("set_auto_num_workers", enable)
 
 
 def get_auto_num_workers() -> bool:
-    """Return whether steps use one worker for every processor."""
+    """Return whether steps use one worker per processor by default."""
     return settings.auto_workers
 
 
 def workers(asked: int | None) -> int:
-    """Return the number of workers of a step from its argument `num_parallel_workers`."""
+    """Return the number of workers of a step; `asked` is its argument `num_parallel_workers`."""
     if settings.debug:
         return 1
     if asked is not None:
@@ -254,7 +258,7 @@ def set_multiprocessing_start_method(start_method: str = "fork") -> None:
     """Set how worker processes start: ``"fork"`` or ``"spawn"``.
 
     Raises:
-        ValueError: another method, or one that this system does not have.
+        ValueError: the method is unknown, or not available on this system.
     """
     known = [m for m in multiprocessing.get_all_start_methods() if m in ("fork", "spawn")]
     if start_method not in known:
@@ -271,22 +275,22 @@ def get_multiprocessing_start_method() -> str:
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Set after how many seconds a warning names a worker without a row (300 at first)."""
+    """Set after how many seconds without a row a worker causes a warning (initially 300)."""
     settings.timeout = _integer("set_multiprocessing_timeout_interval", interval, 1)
 
 
 def get_multiprocessing_timeout_interval() -> int:
-    """Return after how many seconds a warning names a worker without a row."""
+    """Return after how many seconds without a row a worker process causes a warning."""
     return settings.timeout
 
 
 def set_enable_watchdog(enable: bool) -> None:
-    """Set whether a warning comes when a worker process takes too long."""
+    """Set whether a worker process that computes a row for too long causes a warning."""
     settings.watchdog = _flag("set_enable_watchdog", enable)
 
 
 def get_enable_watchdog() -> bool:
-    """Return whether a warning comes when a worker process takes too long."""
+    """Return whether a worker process that computes a row for too long causes a warning."""
     return settings.watchdog
 
 
@@ -294,7 +298,7 @@ def get_enable_watchdog() -> bool:
 
 
 def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
-    """Set what `map` does with a row whose operation raises.
+    """Set what `map` does with a row whose operation raises an exception.
 
     Raises:
         TypeError: the mode is not an `ErrorSamplesMode`.
@@ -308,12 +312,12 @@ def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
 
 
 def get_error_samples_mode() -> ErrorSamplesMode:
-    """Return what `map` does with a row whose operation raises."""
+    """Return what `map` does with a row whose operation raises an exception."""
     return settings.errors
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Set whether iterators copy the arrays of the source; `parallel_convert` warns once.
+    """Set whether iterators copy the arrays that they return; `parallel_convert` only warns once.
 
     Raises:
         TypeError: an argument is not a bool.
@@ -332,12 +336,12 @@ def get_iterator_mode() -> dict[str, bool]:
 def set_debug_mode(
     debug_mode_flag: bool, debug_hook_list: Sequence[Callable[..., object]] | None = None
 ) -> None:
-    """Run every step in the calling thread, and call functions on the rows around each operation.
+    """Set whether steps run in the calling thread and hooks are called around each operation.
 
     Args:
-        debug_mode_flag: whether to debug.
-        debug_hook_list: functions of the columns of `map`, called before its first operation and
-            after each; they return what the next operation gets.
+        debug_mode_flag: whether to debug pipelines.
+        debug_hook_list: functions that `map` calls with its columns before its first operation and
+            after each operation; their results are passed on to the next operation.
 
     Raises:
         TypeError: the flag is not a bool, or a hook is not a function.
@@ -354,12 +358,12 @@ def set_debug_mode(
 
 
 def get_debug_mode() -> bool:
-    """Return whether every step runs in the calling thread."""
+    """Return whether debugging is on: every step runs in the calling thread."""
     return settings.debug
 
 
 def set_callback_timeout(timeout: int) -> None:
-    """Set for how many seconds `sync_wait` waits for an update (60 at first)."""
+    """Set for how many seconds `sync_wait` waits for an update (initially 60)."""
     settings.callback_timeout = _integer("set_callback_timeout", timeout, 1)
 
 
@@ -372,7 +376,7 @@ def get_callback_timeout() -> int:
 
 
 def set_auto_offload(offload: bool) -> None:
-    """Record the flag and warn once: transforms always run on the host."""
+    """Record a flag without effect, and warn once: transforms always run on the CPU."""
     settings.auto_offload = _flag("set_auto_offload", offload)
     if offload:
         warn_moot("dataset.config.set_auto_offload")
@@ -384,10 +388,10 @@ def get_auto_offload() -> bool:
 
 
 def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:
-    """Record the flag and warn once: the number of workers is never tuned.
+    """Record a flag without effect, and warn once: the number of workers is never tuned.
 
     Raises:
-        ValueError: a file for the result, which would not be written.
+        ValueError: `filepath_prefix` is given; there is no result that could be written.
     """
     settings.autotune = _flag("set_enable_autotune", enable)
     if filepath_prefix is not None:
@@ -405,7 +409,7 @@ def get_enable_autotune() -> bool:
 
 
 def set_autotune_interval(interval: int) -> None:
-    """Record the interval and warn once: the number of workers is never tuned."""
+    """Record an interval without effect, and warn once: the number of workers is never tuned."""
     settings.autotune_interval = _integer("set_autotune_interval", interval, 0)
     warn_moot("dataset.config.set_autotune_interval")
 
@@ -416,7 +420,7 @@ def get_autotune_interval() -> int:
 
 
 def set_dynamic_shape(is_dynamic: bool) -> None:
-    """Record the flag and warn once: rows may always differ in shape."""
+    """Record a flag without effect, and warn once: rows may always differ in shape."""
     settings.dynamic_shape = _flag("set_dynamic_shape", is_dynamic)
     if is_dynamic:
         warn_moot("dataset.config.set_dynamic_shape")
@@ -428,7 +432,7 @@ def get_dynamic_shape() -> bool:
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Record the flag and warn once: worker processes send rows through pipes."""
+    """Record a flag without effect, and warn once: worker processes send rows through pipes."""
     settings.shared_memory = _flag("set_enable_shared_mem", enable)
     if enable:
         warn_moot("dataset.config.set_enable_shared_mem")
@@ -440,7 +444,11 @@ def get_enable_shared_mem() -> bool:
 
 
 def set_fast_recovery(fast_recovery: bool) -> None:
-    """Record the flag and warn once: skipped rows are always read without their operations."""
+    """Record a flag without effect, and warn once.
+
+    MindSpore's flag allows skipped rows to be read without their operations; duograph always does
+    so.
+    """
     settings.fast_recovery = _flag("set_fast_recovery", fast_recovery)
     warn_moot("dataset.config.set_fast_recovery")
 
@@ -451,7 +459,7 @@ def get_fast_recovery() -> bool:
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
-    """Record the interval and warn once: pipelines have no monitor."""
+    """Record an interval without effect, and warn once: pipelines have no monitor."""
     settings.monitor_interval = _integer("set_monitor_sampling_interval", interval, 1)
     warn_moot("dataset.config.set_monitor_sampling_interval")
 
@@ -462,7 +470,7 @@ def get_monitor_sampling_interval() -> int:
 
 
 def set_numa_enable(numa_enable: bool) -> None:
-    """Record the flag and warn once: threads are not bound to memory nodes."""
+    """Record a flag without effect, and warn once: threads are not bound to memory nodes."""
     settings.numa = _flag("set_numa_enable", numa_enable)
     if numa_enable:
         warn_moot("dataset.config.set_numa_enable")
@@ -474,7 +482,7 @@ def get_numa_enable() -> bool:
 
 
 def set_sending_batches(batch_num: int) -> None:
-    """Check the number and warn once: batches are fed one by one."""
+    """Check a number without effect, and warn once: batches are always fed one by one."""
     _integer("set_sending_batches", batch_num, 0)
     warn_moot("dataset.config.set_sending_batches")
 
@@ -483,10 +491,10 @@ _VIDEO_BACKENDS = ("CPU",)
 
 
 def set_video_backend(backend: str) -> None:
-    """Accept ``"CPU"``, the only device that decodes videos.
+    """Check the device that decodes videos; ``"CPU"`` is the only one.
 
     Raises:
-        ValueError: another backend.
+        ValueError: `backend` is not ``"CPU"``.
     """
     if backend not in _VIDEO_BACKENDS:
         raise ArgumentValueError(
@@ -512,7 +520,7 @@ def load(file: str | os.PathLike[str]) -> None:
     """Read settings from a JSON file, under the names of `mindspore.dataset.config.load`.
 
     Raises:
-        ValueError: the file does not exist, is no JSON object, or has an unknown setting.
+        ValueError: the file does not exist, holds no JSON object, or has an unknown setting.
 
     Examples:
         >>> import pathlib, tempfile

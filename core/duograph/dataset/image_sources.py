@@ -1,6 +1,6 @@
-"""Dataset sources of images in the published files of well-known data sets: MNIST, CIFAR, folders.
+"""Dataset sources of images in the files of well-known datasets: MNIST, CIFAR, folders.
 
-Files may come from strangers: `_files` checks what they hold, and whatever is wrong raises
+For users. Files may be malicious: `_files` checks their content, and every defect raises
 DatasetError with the path.
 """
 
@@ -33,10 +33,10 @@ class _ImageSource(Source, VisionBaseDataset):
 
 
 def checked_usage(owner: str, usage: str | None, known: Sequence[str], default: str) -> str:
-    """Return `usage`, or the default for None.
+    """Return `usage` if it is one of `known`, or the default if it is None.
 
     Raises:
-        ArgumentValueError: another one than the known.
+        ArgumentValueError: `usage` is another string; `owner` is the source, for the message.
     """
     if usage is None:
         return default
@@ -73,9 +73,9 @@ class _ArraySource(_ImageSource):
 
 
 def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[Array]:
-    """Read an IDX file of images and one of labels; return [images, labels] or [].
+    """Read an IDX file of images and one of labels; return [images, labels].
 
-    `stems` are the files' names; the list is empty unless both exist.
+    `stems` are the names of the files; the list is empty unless both exist.
     """
     pair, files = [], []
     for stem, ndim in zip(stems, (3, 1)):
@@ -95,13 +95,15 @@ def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[
 
 
 class _IdxSource(_ArraySource):
-    """Base class of MNIST and its relatives, whose parts are two IDX files each."""
+    """Base class of MNIST and similar datasets, whose parts are two IDX files each."""
 
     def _read(self, dataset_dir: PathLike, stems: Sequence[tuple[str, str]], usage: str) -> None:
-        """Read the parts that exist into the source's arrays; raise if there is none.
+        """Read those parts that exist into the source's arrays.
+
+        Raise DatasetError if there is none.
 
         Args:
-            stems: names of the file of images and of labels, for each part.
+            stems: names of the file of images and of the file of labels, for each part.
             usage: the user's choice of parts, for the message.
         """
         owner = type(self).__name__
@@ -119,7 +121,7 @@ class _IdxSource(_ArraySource):
 
 
 def _stems(prefixes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the names of the IDX file of images and of the one of labels for each prefix."""
+    """Return, for each prefix, the names of the IDX file of images and of the one of labels."""
     return [(f"{p}-images-idx3-ubyte", f"{p}-labels-idx1-ubyte") for p in prefixes]
 
 
@@ -132,13 +134,13 @@ class MnistDataset(_IdxSource):
         dataset_dir: folder with ``train-images-idx3-ubyte`` and the other three files, plain or
             ``.gz``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+        num_samples, shuffle, sampler, num_shards, shard_id: see `GeneratorDataset`; shuffled by
             default.
-        cache: a DatasetCache.
+        cache: a DatasetCache that keeps the rows in memory, or None.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        ValueError: the folder does not exist, or `usage` is unknown.
+        RuntimeError: the folder has no such files, or a file is damaged.
     """
 
     def __init__(
@@ -186,15 +188,15 @@ class EMnistDataset(_IdxSource):
     Columns: image, uint8 (28, 28, 1); label, uint32 ().
 
     Args:
-        dataset_dir: folder with ``emnist-NAME-train-images-idx3-ubyte`` and the others.
-        name: the part: ``"byclass"``, ``"bymerge"``, ``"balanced"``, ``"letters"``, ``"digits"``
-            or ``"mnist"``.
+        dataset_dir: folder with ``emnist-NAME-train-images-idx3-ubyte`` and the other files.
+        name: part of the dataset: ``"byclass"``, ``"bymerge"``, ``"balanced"``, ``"letters"``,
+            ``"digits"`` or ``"mnist"``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for `MnistDataset`.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another name or usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        ValueError: the folder does not exist, or `name` or `usage` is unknown.
+        RuntimeError: the folder has no such files, or a file is damaged.
     """
 
     def __init__(
@@ -230,20 +232,20 @@ _QMNIST = {
 
 
 class QMnistDataset(_ArraySource):
-    """Images of handwritten digits with all facts about them (`mindspore.dataset.QMnistDataset`).
+    """Images of handwritten digits with detailed labels (`mindspore.dataset.QMnistDataset`).
 
     Columns: image, uint8 (28, 28, 1); label, uint32 () with `compat`, otherwise (8,).
 
     Args:
         dataset_dir: folder with ``qmnist-train-images-idx3-ubyte``,
-            ``qmnist-train-labels-idx2-int`` and the others.
+            ``qmnist-train-labels-idx2-int`` and the other files.
         usage: ``"train"``, ``"test"``, ``"test10k"``, ``"test50k"``, ``"nist"`` or ``"all"``.
-        compat: whether the label is only the digit.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for `MnistDataset`.
+        compat: whether the label is only the digit; otherwise it is all eight numbers of the file.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        ValueError: the folder does not exist, or `usage` is unknown.
+        RuntimeError: the folder has no such files, or a file is damaged.
     """
 
     def __init__(
@@ -300,13 +302,13 @@ class Cifar10Dataset(_ArraySource):
         dataset_dir: folder with ``data_batch_1.bin`` ... ``test_batch.bin``, or the same without
             ``.bin``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+        num_samples, shuffle, sampler, num_shards, shard_id: see `GeneratorDataset`; shuffled by
             default.
-        cache: a DatasetCache.
+        cache: a DatasetCache that keeps the rows in memory, or None.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        ValueError: the folder does not exist, or `usage` is unknown.
+        RuntimeError: the folder has no such files, or a file is damaged.
     """
 
     _label_names: tuple[str, ...] = ("label",)
@@ -365,17 +367,17 @@ class Cifar100Dataset(Cifar10Dataset):
 class FakeImageDataset(_ImageSource):
     """Images of random numbers, for tests (`mindspore.dataset.FakeImageDataset`).
 
-    Columns: image, uint8 of `image_size`; label, uint32 (). The same `base_seed` makes the same
-    rows, which are not those of MindSpore.
+    Columns: image, uint8 of `image_size`; label, uint32 (). Equal values of `base_seed` give equal
+    rows, which differ from those of MindSpore.
 
     Args:
         num_images, image_size, num_classes: number of rows, (height, width, channels), and number
             of labels.
-        base_seed: an int from which the rows follow.
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for `MnistDataset`.
+        base_seed: seed of the random numbers, 0 or more.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: a number below 1.
+        ValueError: a number is below 1.
 
     Examples:
         >>> from duograph import dataset
@@ -478,13 +480,14 @@ class ImageFolderDataset(ImageFiles):
         label, int32 ().
 
     Args:
-        dataset_dir: folder of folders.
+        dataset_dir: folder that has one folder per class.
         extensions: suffixes of the files; by default those of common image formats.
-        class_indexing: dictionary from folder names to labels; by default numbered in order.
+        class_indexing: dictionary from folder names to labels; by default the folders are numbered
+            in alphabetical order.
         decode: whether to decode the files.
-        cache: a DatasetCache.
+        cache: a DatasetCache that keeps the rows in memory, or None.
         decrypt: function from the path of an encrypted file to its content.
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+        num_samples, shuffle, sampler, num_shards, shard_id: see `GeneratorDataset`; shuffled by
             default.
 
     Raises:

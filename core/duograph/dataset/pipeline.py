@@ -1,8 +1,8 @@
 """The base class `Dataset` of all sources and steps of data pipelines.
 
-Its methods look up the steps in `STEPS`, where `steps`, `batching` and others register them, so
-that these modules may import this one. Nothing is computed before a row is requested. One pass over
-the pipeline is an *epoch*.
+Its methods look up the steps by name in `STEPS`, where `steps`, `batching` and others register
+them, so that those modules can import this one. A row is computed only when it is requested. One
+pass over all rows of a pipeline is an *epoch*.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STEPS: dict[str, Callable[..., Any]] = {}  # what the methods of Dataset call, b
 
 
 def step(name: str) -> Callable[[F], F]:
-    """Return a decorator that registers a class or function as a method of `Dataset`."""
+    """Return a decorator that registers a class or function as the step `name` in `STEPS`."""
 
     def register(made: F) -> F:
         STEPS[name] = made
@@ -52,7 +52,7 @@ def step(name: str) -> Callable[[F], F]:
 class Dataset:
     """Base class of datasets (`mindspore.dataset.Dataset`).
 
-    Subclasses are sources; the methods return datasets with one more step.
+    Subclasses are sources and steps; methods such as `map` return a dataset with one more step.
 
     Examples:
         >>> from duograph import dataset
@@ -79,7 +79,7 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__}: has no rows")
 
     def _size(self) -> int | None:
-        """Return the number of dataset rows in a pass, or None if it is unknown before the pass."""
+        """Return the number of rows in a pass, or None if it is unknown before the pass."""
         return None
 
     def rows(self) -> Iterator[Row]:
@@ -88,9 +88,10 @@ class Dataset:
         return self._generate()
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
-        """Yield the rows with the given numbers of the unshuffled dataset, in their order.
+        """Yield the rows with the given numbers, in the given order.
 
-        All of them are kept in memory, except by sources with numbered rows.
+        Row numbers are those of the order without shuffling. All these rows are kept in memory,
+        except by sources that can read a row by its number.
         """
         wanted = set(numbers)
         kept = {i: row for i, row in enumerate(self.rows()) if i in wanted}
@@ -131,9 +132,9 @@ class Dataset:
         return self.get_dataset_size()
 
     def get_dataset_size(self) -> int:
-        """Return the number of rows (or batches) in a dataset pass.
+        """Return the number of rows (or batches) in a pass over the dataset.
 
-        Counts them in a pass if it is unknown.
+        If the number is unknown, the rows are counted in a pass.
         """
         known = self._size()
         return sum(1 for _ in self.rows()) if known is None else known
@@ -147,7 +148,7 @@ class Dataset:
         return self._parents[0].get_batch_size() if self._parents else 1
 
     def get_repeat_count(self) -> int:
-        """Return how often `repeat` repeats the dataset; 1 without `repeat`."""
+        """Return how many times `repeat` repeats the dataset; 1 without `repeat`."""
         return self._parents[0].get_repeat_count() if self._parents else 1
 
     def get_class_indexing(self) -> Mapping[str, int | list[int]]:
@@ -155,9 +156,9 @@ class Dataset:
         return self._parents[0].get_class_indexing() if self._parents else {}
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """Return the shape of every column of the dataset's first row; [0] of a dictionary.
+        """Return the shape of every column in the dataset's first row; [0] for a dictionary.
 
-        With `estimate`, a whole pass is read, and a size that differs between rows is None.
+        With `estimate`, a whole pass is read, and a size that differs between rows becomes None.
         """
         rows = self.rows()
         shapes: list[list[int | None]] = [_shape(a) for a in next(rows)]
@@ -185,17 +186,17 @@ class Dataset:
         return any(p.is_shuffled() for p in self._parents)
 
     def is_sharded(self) -> bool:
-        """Return whether the source reads one of several parts of its rows."""
+        """Return whether the source reads only one of several shards of its rows."""
         return any(p.is_sharded() for p in self._parents)
 
     def reset(self) -> None:
-        """Do nothing: accepted for MindSpore scripts.
+        """Do nothing.
 
-        Every dataset pass starts at the first row.
+        Accepted for MindSpore scripts, since every pass starts at the first row anyway.
         """
 
     def set_init_step(self, init_step: int) -> None:
-        """Set the step from which training goes on after a failure.
+        """Record the step from which training continues after a failure; see `get_init_step`.
 
         Raises:
             ValueError: the step is below 0.
@@ -205,7 +206,7 @@ class Dataset:
         self._start = init_step
 
     def get_init_step(self) -> int:
-        """Return the step from which training goes on, 0 unless `set_init_step` set it."""
+        """Return the step from which training continues; 0 unless `set_init_step` has set it."""
         if self._start is not None:
             return self._start
         return self._parents[0].get_init_step() if self._parents else 0
@@ -222,9 +223,9 @@ class Dataset:
         """Return a dataset that stacks consecutive rows into batches.
 
         Args:
-            batch_size: number of rows in a batch, or a function from BatchInfo to it.
-            drop_remainder: leave out a last, smaller batch.
-            num_parallel_workers: workers that run `per_batch_map`.
+            batch_size: number of rows in a batch, or a function that returns it for a BatchInfo.
+            drop_remainder: omit a last batch that is smaller.
+            num_parallel_workers: number of workers that run `per_batch_map`.
             **kwargs: ``per_batch_map``, a function of the lists of the ``input_columns`` (default:
                 all) and BatchInfo; ``output_columns``, the names of its results;
                 ``python_multiprocessing``, whether the workers are processes.
@@ -241,9 +242,10 @@ class Dataset:
         num_parallel_workers: int | None = None,
         pad_info: Mapping[str, Padding] | None = None,
     ) -> Dataset:
-        """Return a dataset that pads rows to one shape and stacks the rows into batches.
+        """Return a dataset that pads rows to the same shape and stacks the rows into batches.
 
-        `pad_info` maps columns to (shape, value); None in a shape is the longest of the batch.
+        `pad_info` maps columns to (shape, padding value); None in a shape means the largest size in
+        the batch. The other arguments are those of `batch`.
         """
         return STEPS["padded_batch"](
             self, batch_size, drop_remainder, num_parallel_workers, pad_info
@@ -259,19 +261,21 @@ class Dataset:
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Return a dataset of batches of rows of similar length, each padded to one shape.
+        """Return a dataset of batches of rows of similar length, padded to the same shape.
 
         Args:
-            column_names: columns that the length is computed from; one, unless
-                `element_length_function` takes several.
-            bucket_boundaries: ascending lengths; bucket i takes lengths below boundary i.
-            bucket_batch_sizes: the batch size of each bucket, one more than boundaries.
-            element_length_function: function of the columns that returns the length; by default
-                the size of the first axis.
-            pad_info: as for `padded_batch`.
+            column_names: the columns from which the length of a row is computed; a single one
+                unless `element_length_function` is given.
+            bucket_boundaries: ascending lengths; bucket i takes the lengths from boundary i - 1 up
+                to, but not including, boundary i.
+            bucket_batch_sizes: the batch size of each bucket; there is one bucket more than
+                boundaries.
+            element_length_function: function of the columns that returns the length; by default the
+                size of the first axis.
+            pad_info: see `padded_batch`.
             pad_to_bucket_boundary: pad to the largest length of the bucket; a row of the last
-                bucket is then refused.
-            drop_remainder: leave out the batches that are not full at the end.
+                bucket, which has none, then raises an error.
+            drop_remainder: omit the batches that are not full at the end of a pass.
 
         Raises:
             ValueError: the boundaries do not ascend, or there is not one size for each bucket.
@@ -282,7 +286,7 @@ class Dataset:
         )  # fmt: skip
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Return a dataset that draws each row at random from a buffer of `buffer_size` rows.
+        """Return a dataset that takes each row at random from a buffer of `buffer_size` rows.
 
         Raises:
             ValueError: `buffer_size` is below 2.
@@ -290,10 +294,10 @@ class Dataset:
         return STEPS["shuffle"](self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """Repeat the rows `count` times; None or -1 leaves repetition to the number of epochs.
+        """Return a dataset that repeats the rows `count` times; None and -1 do not repeat them.
 
         Raises:
-            ValueError: the count is 0 or below -1.
+            ValueError: `count` is 0 or below -1.
         """
         return STEPS["repeat"](self, count)
 
@@ -311,16 +315,18 @@ class Dataset:
             operations: a function of one array per input column, or a list of functions, each
                 applied to the results of the one before it.
             input_columns: name, or list of names; by default the first column.
-            output_columns: names of the results, if they differ. As many names as inputs take the
-                places of the inputs; otherwise they come first.
-            num_parallel_workers: workers that run the operations; by default that of `config`.
+            output_columns: names of the resulting columns; by default those of the inputs. If there
+                are as many results as inputs, they take the places of the inputs; otherwise they
+                come first.
+            num_parallel_workers: number of workers that run the operations; by default that of
+                `config`.
             **kwargs: ``python_multiprocessing``, whether the workers are processes instead of
                 threads; ``callbacks``, DSCallbacks.
 
         Raises:
             TypeError: an operation is not a function.
-            ValueError: an unknown column; while reading: a number of results other than that of
-                `output_columns`.
+            ValueError: a column is unknown; while reading: the number of results differs from that
+                of `output_columns`.
         """
         return STEPS["map"](
             self, operations, input_columns, output_columns, num_parallel_workers, **kwargs
@@ -332,14 +338,14 @@ class Dataset:
         input_columns: Columns = None,
         num_parallel_workers: int | None = None,
     ) -> Dataset:
-        """Return a dataset of the rows for which `predicate` of the input columns is true."""
+        """Return a dataset of the rows for which `predicate` of the input columns returns true."""
         return STEPS["filter"](self, predicate, input_columns, num_parallel_workers)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """Return the rows of the datasets that `func` makes from the columns of each row.
+        """Return the concatenation of the datasets that `func` returns for the columns of each row.
 
         Raises:
-            TypeError: `func` is not a function; a result of it is not a dataset.
+            TypeError: `func` is not a function, or returns something other than a dataset.
         """
         if not callable(func):
             raise ArgumentError(f"flat_map: got {type(func).__name__}; wanted a function")
@@ -388,11 +394,11 @@ class Dataset:
         """Split the dataset's rows into several datasets of the given sizes.
 
         Args:
-            sizes: numbers of rows, or fractions that sum to 1.
+            sizes: numbers of rows, or fractions (floats) that sum to 1.
             randomize: shuffle the rows once before splitting.
 
         Raises:
-            ValueError: the sizes do not add up.
+            ValueError: the sizes do not sum to the number of rows, or to 1.
         """
         n = self._whole()
         if all(isinstance(s, float) for s in sizes):
@@ -412,17 +418,17 @@ class Dataset:
         ]
 
     def _whole(self) -> int:
-        """Return how many rows the dataset has to be split; a source counts all of its rows.
+        """Return the number of rows to be split; for a source, the number of all of its rows.
 
         `picked` takes numbers below it.
         """
         return self.get_dataset_size()
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return the dataset that the function `apply_func` makes from this dataset.
+        """Return the dataset that the function `apply_func` returns for this dataset.
 
         Raises:
-            TypeError: `apply_func` is not a function, or returns something else.
+            TypeError: `apply_func` is not a function, or returns something other than a dataset.
         """
         if not callable(apply_func):
             raise ArgumentError(f"apply: got {type(apply_func).__name__}; wanted a function")
@@ -437,26 +443,28 @@ class Dataset:
     ) -> Dataset:
         """Return a dataset that lets `num_batch` batches pass, then waits for `sync_update`.
 
-        A batch is what a later `batch` of the pipeline makes; without one, a row.
+        A batch is that of a later `batch` step of the pipeline; without such a step, it is a row.
 
         Args:
-            condition_name: the name that `sync_update` gives.
-            num_batch: batches that pass before the first update.
-            callback: function of the ``data`` of each update.
+            condition_name: the name to be passed to `sync_update`.
+            num_batch: number of batches that pass before the first update.
+            callback: function that is called with the ``data`` of each update.
 
         Raises:
-            ValueError: `num_batch` is below 1, or the name stands in the pipeline already.
-            RuntimeError: while reading: no update within `config.get_callback_timeout` seconds.
+            ValueError: `num_batch` is below 1, or the pipeline already has a `sync_wait` of this
+                name.
+            RuntimeError: while reading: there was no update within `config.get_callback_timeout`
+                seconds.
         """
         return STEPS["sync_wait"](self, condition_name, num_batch, callback)
 
     def sync_update(
         self, condition_name: str, num_batch: int | None = None, data: object = None
     ) -> None:
-        """Let `num_batch` more batches pass `sync_wait`, after its callback ran with `data`.
+        """Call the callback of a `sync_wait` with `data`, then let `num_batch` more batches pass.
 
         Raises:
-            RuntimeError: no `sync_wait` of this name in the pipeline, or `num_batch` is below 1.
+            RuntimeError: the pipeline has no `sync_wait` of this name, or `num_batch` is below 1.
         """
         found = self.get_sync_notifiers()
         if condition_name not in found:
@@ -467,16 +475,16 @@ class Dataset:
         found[condition_name](num_batch, data)
 
     def get_sync_notifiers(self) -> dict[str, Callable[..., None]]:
-        """Return what releases each `sync_wait` of the pipeline, by condition name."""
+        """Return the functions that release each `sync_wait` of the pipeline, by condition name."""
         return {k: f for p in self._parents for k, f in p.get_sync_notifiers().items()}
 
     def _in_batches(self, size: int) -> None:
-        """Tell each `sync_wait` of the pipeline how many of its rows a later batch takes."""
+        """Tell each `sync_wait` of the pipeline that a later batch has `size` of its rows."""
         for p in self._parents:
             p._in_batches(size)
 
     def disable_sync(self) -> None:
-        """Let every `sync_wait` of the pipeline pass all rows."""
+        """Let all rows pass every `sync_wait` of the pipeline from now on."""
         for p in self._parents:
             p.disable_sync()
 
@@ -484,19 +492,22 @@ class Dataset:
         """Write the rows of one pass into files.
 
         Args:
-            file_name: path of the file; with several, a number follows it.
-            num_files: how many files share the rows.
+            file_name: path of the file; with several files, a number is appended to it.
+            num_files: number of files among which the rows are distributed.
             file_type: ``"mindrecord"`` or ``"tfrecord"``.
 
         Raises:
-            ValueError: another type, or a number of files below 1.
-            RuntimeError: a column whose dtype the format does not have.
+            ValueError: `file_type` is unknown, or `num_files` is below 1.
+            RuntimeError: the format does not support the dtype of a column.
         """
         STEPS["save"](self, file_name, num_files, file_type)
 
 
 def _shape(value: Value) -> list[int | None]:
-    """Return the shape of a column's value as a list, [0] for a dictionary (`output_shapes`)."""
+    """Return the shape of a column's value as a list.
+
+    For a dictionary [0], as `output_shapes` needs.
+    """
     return [0] if isinstance(value, dict) else list(value.shape)
 
 

@@ -1,4 +1,4 @@
-"""The dataset source of MindRecord files, and `Dataset.save`."""
+"""The dataset source of MindRecord files, and the step `save` of `Dataset.save`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["MindDataset"]
 class MindDataset(Source, UnionBaseDataset):
     """Rows of MindRecord files (`mindspore.dataset.MindDataset`).
 
-    Columns are those of the schema in alphabetical order; a column of bytes is an array (1,) of
-    bytes.
+    The columns are those of the file's schema in alphabetical order; a column of bytes is an array
+    (1,) of bytes.
 
     Args:
-        dataset_files: a path, which stands for all shards, or a list of paths.
-        columns_list: the columns; by default all.
-        shuffle: by default True.
-        padded_sample, num_padded: a dictionary that stands for `num_padded` more rows.
-        num_samples, sampler, num_shards, shard_id, cache: as for other sources.
+        dataset_files: the path of one shard, which stands for all shards, or a list of paths.
+        columns_list: the columns to read; by default all.
+        shuffle: whether to shuffle the rows; by default True.
+        padded_sample, num_padded: a row, as a dictionary, that is appended `num_padded` times.
+        num_samples, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: a file cannot be read, or lacks a column.
+        ValueError: a file cannot be read, or does not have a column.
 
     Examples:
         >>> import pathlib, tempfile
@@ -109,7 +109,10 @@ _TYPES = {"i1": "int32", "i2": "int32", "i4": "int32", "i8": "int64", "u1": "int
 
 @step("save")
 def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
-    """Write the rows of one pass over a dataset into files."""
+    """Write the rows of one pass over a dataset into files.
+
+    Arguments are those of `Dataset.save`.
+    """
     if file_type not in ("mindrecord", "tfrecord"):
         raise ArgumentValueError(f"save: got file_type={file_type!r}; wanted 'mindrecord' or "
                                  "'tfrecord'")  # fmt: skip
@@ -142,7 +145,7 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
 
 
 def _plain(value: Array, kind: str) -> object:
-    """Convert the array of a column to what FileWriter takes for a field of type `kind`."""
+    """Convert the array of a column to a value that FileWriter takes for a field of type `kind`."""
     if kind in ("string", "bytes"):
         return value.item()
     found = value.astype(DTYPES[kind])

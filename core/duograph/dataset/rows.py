@@ -1,4 +1,4 @@
-"""Rows of datasets: their conversion to arrays, and the iterator that users read them with.
+"""Rows of datasets: their conversion to arrays, and the iterator with which users read them.
 
 A row is a tuple with one value per column: a NumPy array, or a dictionary of such values.
 `pipeline`, the sources and the steps build on this module.
@@ -33,7 +33,7 @@ Padding: TypeAlias = "tuple[Sequence[int | None] | None, object]"  # shape and v
 
 
 class DatasetError(DuographError, RuntimeError):
-    """Error while a dataset produces rows."""
+    """Error: a dataset cannot produce a row."""
 
 
 # What converting the content of a damaged file raises; JSON that is nested too deeply leads to a
@@ -42,7 +42,7 @@ DAMAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
 
 class ColumnKindError(ArgumentError, DatasetError):
-    """Error: something that is neither an array nor a dictionary stands in a column of a row."""
+    """Error: a column of a row holds something that is neither an array nor a dictionary."""
 
 
 def as_array(value: object) -> Array:
@@ -81,9 +81,9 @@ def as_value(value: object) -> Value:
 
 
 def _nested(value: object) -> object:
-    """Convert a value inside a dictionary to an array, items of lists and dicts one by one.
+    """Convert a value inside a dictionary to an array; items of lists and dicts one by one.
 
-    An object that cannot be an array is returned as it is.
+    An object that cannot become an array is returned unchanged.
     """
     if isinstance(value, dict):
         return {k: _nested(v) for k, v in value.items()}
@@ -96,7 +96,7 @@ def _nested(value: object) -> object:
 
 
 class BatchInfo:
-    """The last argument of `per_batch_map`: the number of the batch and of the epoch.
+    """The last argument of a `per_batch_map` function: the numbers of the batch and of the epoch.
 
     Examples:
         >>> from duograph import dataset
@@ -110,16 +110,19 @@ class BatchInfo:
         self._batch, self._epoch = batch, epoch
 
     def get_batch_num(self) -> int:
-        """Return the number of the batch in its epoch, from 0, for `per_batch_map` functions."""
+        """Return the number of the batch in its epoch, from 0."""
         return self._batch
 
     def get_epoch_num(self) -> int:
-        """Return the number of the epoch, from 0, for `per_batch_map` functions."""
+        """Return the number of the epoch, from 0."""
         return self._epoch
 
 
 class RowIterator:
-    """Iterates over rows as lists or dictionaries of Tensors or arrays; each `for` is an epoch."""
+    """Iterator over rows as lists or dictionaries of Tensors or arrays.
+
+    Each `for` loop is an epoch.
+    """
 
     def __init__(
         self,
@@ -159,9 +162,9 @@ class RowIterator:
         return dict(zip(self._columns, items)) if self._as_dict else items
 
     def _converted(self, value: object) -> object:
-        """Return the value of a column as the user gets it: an array, a Tensor, or a dict of these.
+        """Convert the value of a column to a Tensor, or to an array if the user asked for arrays.
 
-        Strings remain arrays.
+        In a dictionary, each value is converted. Strings always stay arrays.
         """
         if isinstance(value, dict):
             return {k: self._converted(v) for k, v in value.items()}
@@ -183,15 +186,15 @@ class RowIterator:
 
 
 class BatchShapeError(DatasetError, ShapeError):
-    """Error for dataset rows of different shapes that cannot be stacked into one batch."""
+    """Error: rows of different shapes cannot be stacked into one batch."""
 
 
 def padded(
     arrays: Sequence[Array], shape: Sequence[int | None] | None, value: object
 ) -> list[Array]:
-    """Pad arrays with `value` to one shape; a size of None means the longest array on that axis.
+    """Pad arrays with `value` to one shape; None in it means the largest size along that axis.
 
-    A row that is longer than `shape` is cut. The value defaults to 0, of strings to the empty one.
+    An array that is longer than `shape` is cut. `value` defaults to 0, and for strings to "".
     """
     if len({a.ndim for a in arrays}) > 1:
         return list(arrays)  # what stacks them reports the shapes

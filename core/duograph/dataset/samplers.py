@@ -1,7 +1,7 @@
 """Samplers, which choose the rows of a dataset source that a pass reads, and their order.
 
-Sources call `as_sampler` and `Sampler.indices`. A sampler knows row numbers only, never the rows,
-except for `PKSampler`, which the source tells the labels.
+Sources call `as_sampler` and `Sampler.indices`. A sampler sees only row numbers, never rows;
+`PKSampler` is also given the labels by the source.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
 
 
 class Shuffle(str, enum.Enum):
-    """How sources of files shuffle (`mindspore.dataset.Shuffle`).
+    """How sources that read files shuffle their rows (`mindspore.dataset.Shuffle`).
 
-    GLOBAL shuffles files and rows, FILES the files, INFILE the rows of each file. PARTIAL and
-    ADAPTIVE shuffle as GLOBAL does, PARTIAL in groups of a million rows.
+    GLOBAL shuffles files and rows, FILES only the order of the files, INFILE only the rows within
+    each file. PARTIAL and ADAPTIVE shuffle like GLOBAL, PARTIAL in groups of a million rows.
     """
 
     FALSE = "false"
@@ -64,7 +64,8 @@ def _flag(owner: str, name: str, value: object) -> bool:
 class Sampler:
     """Base class of samplers, which choose the rows of a dataset (`mindspore.dataset.Sampler`).
 
-    A subclass implements `__iter__`, which yields row numbers; `dataset_size` is set before it.
+    A subclass implements `__iter__`, which yields row numbers; the attribute `dataset_size` is set
+    before each call of it.
 
     Examples:
         >>> from duograph import dataset
@@ -89,7 +90,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
     def add_child(self, sampler: Sampler | Iterable[int] | None) -> None:
-        """Let another sampler choose the rows among which this sampler chooses.
+        """Add another sampler (the child), which chooses the rows among which this sampler chooses.
 
         Raises:
             RuntimeError: there is a child already.
@@ -112,20 +113,19 @@ class Sampler:
         return child is not None and child.is_shuffled()
 
     def is_sharded(self) -> bool:
-        """Return whether the sampler chooses one of several parts."""
+        """Return whether the sampler chooses one of several shards."""
         child = self.get_child()
         return child is not None and child.is_sharded()
 
     def indices(self, size: int, labels: Sequence[object] | None = None) -> list[int]:
-        """Return the row numbers that the sampler chooses in one pass over a dataset of `size`
-        rows.
+        """Return the row numbers that the sampler chooses in one pass over `size` rows.
 
         Args:
             size: number of rows.
             labels: the label of each row, which only `PKSampler` reads.
 
         Raises:
-            RuntimeError: a row number outside the dataset.
+            RuntimeError: a row number is outside the dataset.
         """
         child = self.get_child()
         below = None if child is None else child.indices(size, labels)
@@ -143,7 +143,7 @@ class Sampler:
         return found if below is None else [below[i] for i in found]
 
     def length(self, size: int) -> int:
-        """Return the number of dataset rows that the sampler chooses in one pass."""
+        """Return the number of rows that the sampler chooses in one pass over `size` rows."""
         child = self.get_child()
         count = self._length(size if child is None else child.length(size))
         limit = self.get_num_samples()
@@ -159,11 +159,11 @@ class BuiltinSampler(Sampler):
 
 
 class SequentialSampler(BuiltinSampler):
-    """Rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`).
+    """Chooses the rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`).
 
     Raises:
-        ValueError: a negative argument.
-        RuntimeError: when rows are chosen: no row has the number `start_index`.
+        ValueError: an argument is negative.
+        RuntimeError: when rows are chosen: the dataset has no row with the number `start_index`.
 
     Examples:
         >>> from duograph import dataset
@@ -188,15 +188,15 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """Rows in random order (`mindspore.dataset.RandomSampler`).
+    """Chooses rows in random order (`mindspore.dataset.RandomSampler`).
 
     Args:
-        replacement: whether a row may come several times.
+        replacement: whether a row may be chosen several times.
         num_samples: number of rows in a pass; by default all.
         shuffle: `Shuffle.GLOBAL`, or PARTIAL, which shuffles in groups of a million rows.
 
     Raises:
-        ValueError: another way of shuffling.
+        ValueError: `shuffle` is another member of Shuffle.
 
     Examples:
         >>> from duograph import dataset
@@ -240,10 +240,10 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with the listed numbers, in this order (`mindspore.dataset.SubsetSampler`).
+    """Chooses the rows with the given numbers, in this order (`mindspore.dataset.SubsetSampler`).
 
     Raises:
-        TypeError: a number that is no int.
+        TypeError: a number is no int.
 
     Examples:
         >>> from duograph import dataset
@@ -268,7 +268,7 @@ class SubsetSampler(BuiltinSampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows with the listed numbers, in random order (`mindspore.dataset.SubsetRandomSampler`).
+    """Chooses the rows with the given numbers, in random order
 
     Examples:
         >>> from duograph import dataset
@@ -284,18 +284,20 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(BuiltinSampler):
-    """Rows drawn with probabilities proportional to weights
+    """Chooses rows at random with probabilities proportional to weights
     (`mindspore.dataset.WeightedRandomSampler`).
 
     Args:
-        weights: one number of 0 or more for each of the first rows, not all 0.
+        weights: one non-negative number for each of the first rows, not all 0; further rows are
+            never chosen.
         num_samples: number of rows in a pass; by default that of the dataset.
-        replacement: whether a row may come several times.
+        replacement: whether a row may be chosen several times.
 
     Raises:
-        TypeError: a weight that is no number.
-        ValueError: no weights, a negative one, or only zeros.
-        RuntimeError: when rows are chosen: more weights than rows, or fewer rows than asked for.
+        TypeError: a weight is no number.
+        ValueError: there are no weights, one is negative, or all are 0.
+        RuntimeError: when rows are chosen: there are more weights than rows, or fewer rows than
+            requested.
 
     Examples:
         >>> from duograph import dataset
@@ -348,14 +350,15 @@ class WeightedRandomSampler(BuiltinSampler):
 
 
 class DistributedSampler(BuiltinSampler):
-    """Every `num_shards`-th row, from `shard_id` (`mindspore.dataset.DistributedSampler`).
+    """Chooses every `num_shards`-th row, from `shard_id` (`mindspore.dataset.DistributedSampler`).
 
     Args:
-        num_shards, shard_id: number of parts, and the part that is read.
-        shuffle: shuffle all rows before; the order depends on the seed and the pass alone.
+        num_shards, shard_id: number of shards, and the shard to choose.
+        shuffle: shuffle all rows first; the order depends only on the seed and the number of the
+            pass, so that it is equal for all shards.
         num_samples: largest number of rows in a pass.
-        offset: the shard that reads row 0. With -1, all shards have the same length, as the first
-            rows are repeated where rows are missing.
+        offset: the shard that reads row 0. With -1, all shards get the same length, by repeating
+            the first rows.
 
     Raises:
         ValueError: `shard_id` is not in [0, num_shards), or `offset` is above `num_shards`.
@@ -419,19 +422,19 @@ class DistributedSampler(BuiltinSampler):
 
 
 class PKSampler(BuiltinSampler):
-    """`num_val` rows of each of `num_class` classes (`mindspore.dataset.PKSampler`).
+    """Chooses `num_val` rows of each class (`mindspore.dataset.PKSampler`).
 
     Args:
-        num_val: number of rows of each class; drawn with replacement from smaller classes.
-        num_class: number of classes; only None, all classes, is offered.
+        num_val: number of rows of each class; rows of smaller classes are repeated.
+        num_class: number of classes; must be None, which means all classes.
         shuffle: shuffle the rows of all classes together.
-        class_column: the column with the label.
+        class_column: name of the column with the label.
         num_samples: largest number of rows in a pass.
 
     Raises:
         ValueError: `num_val` is below 1.
-        NotImplementedError: a `num_class`.
-        RuntimeError: when rows are chosen: a source without labels.
+        NotImplementedError: `num_class` is given.
+        RuntimeError: when rows are chosen: the source has no labels.
 
     Examples:
         >>> from duograph import dataset
@@ -484,7 +487,7 @@ class PKSampler(BuiltinSampler):
 
 
 class IterSampler(Sampler):
-    """Row numbers from an iterable or `__getitem__` (`mindspore.dataset.IterSampler`).
+    """Chooses the row numbers that an iterable yields (`mindspore.dataset.IterSampler`).
 
     Examples:
         >>> from duograph import dataset
@@ -505,10 +508,12 @@ class IterSampler(Sampler):
 
 
 def as_sampler(value: object) -> Sampler | None:
-    """Return a Sampler from a sampler, a list of row numbers, or another iterable of them.
+    """Return a Sampler for a sampler, a list of row numbers, or another iterable of them.
+
+    Keep None.
 
     Raises:
-        ArgumentError: something else.
+        ArgumentError: the value is something else.
     """
     if value is None or isinstance(value, Sampler):
         return value

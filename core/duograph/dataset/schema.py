@@ -1,6 +1,6 @@
 """Schemas, which name the columns of a source and give their dtypes and shapes.
 
-Users make a `Schema`; GeneratorDataset, RandomDataset and TFRecordDataset read it.
+Users create a `Schema`; GeneratorDataset, RandomDataset and TFRecordDataset read it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Schema:
         schema_file: a JSON file with ``{"columns": {name: {"type": ..., "shape": ...}}}``.
 
     Raises:
-        ValueError: the file does not exist or holds something else.
+        ValueError: the file does not exist, or holds something else.
 
     Examples:
         >>> import duograph as ms
@@ -62,16 +62,17 @@ class Schema:
     def add_column(
         self, name: str, de_type: DTypeLike | str, shape: Sequence[int] | None = None
     ) -> None:
-        """Add a column.
+        """Add a column to the schema.
 
         Args:
-            name: its name.
-            de_type: its dtype, or ``"string"``.
-            shape: its shape; -1 stands for any size. None allows any shape.
+            name: name of the column.
+            de_type: dtype of the column, or ``"string"``.
+            shape: shape of the column; -1 stands for any size. None allows any shape.
 
         Raises:
-            TypeError: a name that is no str, or no dtype, or a shape that is no list or tuple.
-            ValueError: a name that the schema has.
+            TypeError: the name is no string, `de_type` is no dtype, or the shape is no list or
+                tuple.
+            ValueError: the schema has a column of this name.
         """
         if not isinstance(name, str):
             raise ArgumentError(f"Schema: got the name {name!r}; wanted a str")
@@ -89,13 +90,13 @@ class Schema:
         self.columns.append(column)
 
     def parse_columns(self, columns: object) -> None:
-        """Add columns from a list of dictionaries, or a dictionary of them by name.
+        """Add columns from a list of dictionaries, or from a dictionary of dictionaries by name.
 
         A column of the same name is replaced.
 
         Raises:
-            ValueError: a column without name or type.
-            TypeError: neither a list nor a dictionary.
+            ValueError: a column has no name or no type.
+            TypeError: `columns` is neither a list nor a dictionary.
         """
         if isinstance(columns, dict):
             several = [{"name": k, **v} if isinstance(v, dict) else v for k, v in columns.items()]
@@ -110,7 +111,7 @@ class Schema:
             self.add_column(c["name"], c["type"], c.get("shape"))
 
     def to_json(self) -> str:
-        """Return the schema as the text of a JSON object."""
+        """Return the schema as JSON text, in the form of schema files."""
         found: dict[str, Any] = {"columns": {}}
         if self.dataset_type:
             found["datasetType"] = self.dataset_type
@@ -121,11 +122,11 @@ class Schema:
         return json.dumps(found, indent=2)
 
     def from_json(self, json_obj: object) -> None:
-        """Set the schema from a dictionary of the form of the file.
+        """Set the schema from a dictionary that has the form of a schema file.
 
         Raises:
-            ValueError: a dictionary of another form.
-            TypeError: no dictionary.
+            ValueError: the dictionary has another form.
+            TypeError: `json_obj` is no dictionary.
         """
         if not isinstance(json_obj, dict):
             raise ArgumentError(f"Schema: got {type(json_obj).__name__}; wanted a dictionary")
@@ -169,10 +170,10 @@ def _type_name(value: DTypeLike | str) -> str:
 
 
 def schema_of(value: object) -> Schema | None:
-    """Return a Schema from a Schema, the path of its file, or None.
+    """Return a Schema for a Schema or the path of its file; keep None.
 
     Raises:
-        ArgumentError: something else.
+        ArgumentError: the value is something else.
     """
     if value is None or isinstance(value, Schema):
         return value

@@ -1,7 +1,7 @@
-"""Base classes of dataset sources: rows by number chosen by a sampler, and rows in a stream.
+"""Base classes of dataset sources: rows by number, chosen by a sampler, and rows in a stream.
 
-All sources derive from `Source`, which handles the arguments that they share: samples, shuffling,
-samplers, shards, workers and the cache.
+All sources derive from `Source` or `Stream`, which handle the arguments that sources have in
+common: samples, shuffling, samplers, shards, workers and the cache.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class MappableDataset(SourceDataset):
     _sampler: samplers.Sampler
 
     def add_sampler(self, new_sampler: SamplerLike) -> None:
-        """Let `new_sampler` choose among the rows that the present sampler chooses.
+        """Add a sampler, which chooses among the rows that the present sampler chooses.
 
         Raises:
-            TypeError: not a sampler.
+            TypeError: the argument is not a sampler.
         """
         found = samplers.as_sampler(new_sampler)
         if found is None:
@@ -55,7 +55,7 @@ class MappableDataset(SourceDataset):
         """Replace the sampler.
 
         Raises:
-            TypeError: not a sampler.
+            TypeError: the argument is not a sampler.
         """
         if new_sampler is None:
             raise ArgumentError("use_sampler: got None; wanted a sampler")
@@ -81,10 +81,11 @@ class UnionBaseDataset(Dataset):
 def checked_counts(
     owner: str, num_samples: int | None, num_shards: int | None, shard_id: int | None
 ) -> int | None:
-    """Check `num_samples` and the shards, and return the number of samples or None for all.
+    """Check the numbers of samples and shards; return the number of samples, or None for all.
 
     Raises:
-        ArgumentValueError: a value outside its range, or one of two that belong together.
+        ArgumentValueError: a value is outside its range, or only one of `num_shards` and `shard_id`
+            is given.
     """
     for name, value, low in (
         ("num_samples", num_samples, 0), ("num_shards", num_shards, 1), ("shard_id", shard_id, 0)
@@ -124,7 +125,7 @@ class Source(MappableDataset):
         num_parallel_workers: int | None = None,
         cache: object = None,
     ) -> None:
-        """Check the arguments that all sources share and set the sampler, workers and cache."""
+        """Check the arguments that all sources have; set the sampler, workers and cache."""
         owner = type(self).__name__
         limit = checked_counts(owner, num_samples, num_shards, shard_id)
         given = [n for n, v in (("shuffle", shuffle), ("num_shards", num_shards)) if v is not None]
@@ -159,18 +160,18 @@ class Source(MappableDataset):
         raise NotImplementedError
 
     def _row(self, index: int) -> Row:
-        """Return the row number `index`, 0 to count - 1; subclasses implement it."""
+        """Return row number `index`, from 0 to the number of rows - 1; subclasses implement it."""
         raise NotImplementedError
 
     def _labels(self, column: str) -> Sequence[object] | None:
-        """Return the label of each row, the value of `column`, or None without such a column."""
+        """Return the label of each row, its value in `column`; None if there is no such column."""
         if column not in self._columns:
             return None
         at = self._columns.index(column)
         return [self._row(i)[at] for i in range(self._count())]
 
     def _labels_for(self, sampler: samplers.Sampler | None) -> Sequence[object] | None:
-        """Return the labels if `sampler`, or one that it wraps, is a PKSampler, else None."""
+        """Return the labels of the rows if `sampler` or a child of it is a PKSampler, else None."""
         while sampler is not None:
             if isinstance(sampler, samplers.PKSampler):
                 return self._labels(sampler.class_column)
@@ -208,7 +209,7 @@ class Source(MappableDataset):
 
 
 def folder_of(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return `path` as a pathlib.Path; raise ArgumentValueError if the folder does not exist."""
+    """Return `path` as a pathlib.Path; raise ArgumentValueError if there is no such folder."""
     found = pathlib.Path(os.fspath(path))
     if not found.is_dir():
         raise ArgumentValueError(
@@ -235,7 +236,7 @@ class Stream(SourceDataset):
         num_parallel_workers: int | None = None,
         cache: object = None,
     ) -> None:
-        """Check the arguments that all streams share; set the files, shards, workers and cache."""
+        """Check the arguments that all streams have; set the files, shards, workers and cache."""
         owner = type(self).__name__
         self._limit = checked_counts(owner, num_samples, num_shards, shard_id)
         if shuffle is not None and not isinstance(shuffle, (bool, samplers.Shuffle)):
@@ -255,13 +256,13 @@ class Stream(SourceDataset):
         self._known: int | None = None
 
     def _read(self, path: pathlib.Path) -> Iterator[object]:
-        """Yield the undecoded rows of one file."""
+        """Yield the undecoded rows of one file; subclasses implement it."""
         raise NotImplementedError
 
     def _decode(self, raw: object) -> Row:
-        """Convert one item that `_read` yielded to a row; workers call this method.
+        """Convert an item that `_read` yielded to a row; workers call this method.
 
-        An exception among `DAMAGE` is reported as damage of the file.
+        An exception in `DAMAGE` is reported as an error of the file.
         """
         return cast("Row", raw)
 
@@ -321,7 +322,7 @@ class Stream(SourceDataset):
 
 
 def _mixed(rows: Iterator[T], random: np.random.Generator, size: int) -> Iterator[T]:
-    """Yield all rows in random order, as far as a buffer of `size` rows allows."""
+    """Yield all rows in random order, as far as a buffer of `size` rows can mix them."""
     buffer: list[T] = []
     for row in rows:
         if len(buffer) < size:
@@ -335,10 +336,10 @@ def _mixed(rows: Iterator[T], random: np.random.Generator, size: int) -> Iterato
 
 
 def files_of(owner: str, paths: object) -> list[pathlib.Path]:
-    """Return the files that a path, a pattern or a list of them names.
+    """Return the files that a path, a glob pattern or a list of these names.
 
     Raises:
-        ArgumentValueError: none is found.
+        ArgumentValueError: there is no such file.
     """
     several = paths if isinstance(paths, (list, tuple)) else [paths]
     found: list[pathlib.Path] = []
@@ -361,7 +362,7 @@ def files_of(owner: str, paths: object) -> list[pathlib.Path]:
 
 
 def damaged(owner: str, path: pathlib.Path, why: object) -> DatasetError:
-    """Return the error of a file that does not hold what its format prescribes."""
+    """Return the error for a file that violates its format; `why` is the reason."""
     if isinstance(why, (KeyError, RecursionError)):  # whose texts alone say little
         why = repr(why)
     return DatasetError(f"{owner}: {path} is damaged: {why}")

@@ -1,4 +1,7 @@
-"""Dataset sources of rows that are in memory: Python objects, arrays and random numbers."""
+"""Dataset sources of rows that are in memory: Python objects, arrays and random numbers.
+
+For users. Sources that read files are in other modules.
+"""
 
 from __future__ import annotations
 
@@ -35,23 +38,24 @@ class GeneratorDataset(Source, UnionBaseDataset):
         source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an
             iterator; a row is a tuple or list of arrays, numbers, strings or dictionaries, or one
             of these for a single column.
-        column_names: name, or list of names.
+        column_names: name of the column, or list of names.
         column_types: list of dtypes to check the rows against.
         schema: a Schema, or the path of its file, instead of `column_names` and `column_types`.
         num_samples: largest number of rows in a pass.
-        num_parallel_workers: workers that read numbered rows.
-        shuffle: by default, sources with numbered rows are shuffled and others are not. Other
-            sources are shuffled in a buffer of 10,000 rows.
+        num_parallel_workers: number of workers that read numbered rows.
+        shuffle: whether to shuffle the rows; by default only a source with numbered rows, one with
+            `__getitem__` and `__len__`, is shuffled. Another source is shuffled in a buffer of
+            10,000 rows.
         sampler: Sampler, list of row numbers, or another iterable of them.
-        num_shards, shard_id: read one of several equal parts.
+        num_shards, shard_id: number of equal shards, and the shard to read.
         python_multiprocessing: whether more than one worker means processes instead of threads.
         batch_sampler: iterable of lists of row numbers, each of which makes a batch.
-        collate_fn: function from a list of values for each column to the columns of a batch.
+        collate_fn: function that turns one list of values per column into the columns of a batch.
 
     Raises:
         TypeError: the source is not iterable.
-        ValueError: no column names, or sampling of a source without numbered rows.
-        RuntimeError: while reading: a row with another number of columns.
+        ValueError: there are no column names, or a source without numbered rows is to be sampled.
+        RuntimeError: while reading: a row has another number of columns.
 
     Examples:
         >>> from duograph import dataset
@@ -109,7 +113,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
     ) -> Iterable[Sequence[int]] | None:
         """Check the arguments `batch_sampler` and `collate_fn`; return the batch sampler or None.
 
-        `excluded` are the values of the arguments that may not be given with it.
+        `excluded` are the values of the arguments that may not be given together with it.
         """
         if collate is not None and not callable(collate):
             raise ArgumentError(
@@ -191,11 +195,11 @@ class GeneratorDataset(Source, UnionBaseDataset):
         return self._mixed() if self._shuffles else self._stream()
 
     def _mixed(self) -> Iterator[Row]:
-        """Yield the rows of a source that has no row numbers in random order, from a buffer."""
+        """Yield the rows of a source without row numbers in random order, from a buffer."""
         return ShuffleDataset(_Rows(self._columns, self._stream), _BUFFER).rows()
 
     def _stream(self) -> Iterator[Row]:
-        """Yield the rows of a source that has no row numbers, `num_samples` at most."""
+        """Yield the rows of a source without row numbers, at most `num_samples` of them."""
         rows = (
             self.source() if callable(self.source) else iter(cast("Iterable[object]", self.source))
         )
@@ -231,7 +235,7 @@ def _columns_and_types(
 ) -> tuple[list[str], list[np.dtype[np.generic] | None] | None]:
     """Return (column names, their NumPy dtypes) from the arguments of GeneratorDataset.
 
-    The dtypes are None, as a whole or for a column, where the user declared none.
+    The list of dtypes, or one of its items, is None where the user declared none.
     """
     if schema is not None:
         if names is not None or types is not None:
@@ -255,7 +259,7 @@ def _columns_and_types(
 
 
 class _Rows(UnionBaseDataset):
-    """Dataset whose rows are those of the iterator that a function returns in each pass."""
+    """Dataset of the rows of an iterator; in each pass a function returns a new iterator."""
 
     def __init__(self, columns: Sequence[str], generate: Callable[[], Iterator[Row]]) -> None:
         super().__init__(columns)
@@ -270,14 +274,15 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
     (`mindspore.dataset.NumpySlicesDataset`).
 
     Args:
-        data: list or array (one column), tuple of them, or dictionary of columns. The elements of
-            a list may differ in shape.
-        column_names: names; by default ``column_0``, ... or the keys.
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
+        data: list or array (one column), tuple of them, or dictionary of columns. The elements of a
+            list may differ in shape.
+        column_names: names of the columns; by default ``column_0``, ... or the keys of the
+            dictionary.
+        num_samples, shuffle, sampler, num_shards, shard_id: see `GeneratorDataset`; shuffled by
             default.
 
     Raises:
-        ValueError: the columns differ in length, or there is not one name for each.
+        ValueError: the columns differ in length, or in number from the names.
 
     Examples:
         >>> from duograph import dataset
@@ -331,7 +336,10 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
         return list(self._arrays[self._columns.index(column)]) if column in self._columns else None
 
     def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
-        """Yield batches of dataset rows, each gathered from the source arrays in one step."""
+        """Yield batches of `size` rows, each gathered from the source arrays in one step.
+
+        `drop` says whether a smaller last batch is omitted.
+        """
         order = self._sampler.indices(self._count(), self._labels_for(self._sampler))
         end = len(order) - len(order) % size if drop else len(order)
         for first in range(0, end, size):
@@ -359,14 +367,14 @@ def _column(values: object) -> Array | list[object]:
 
 
 class PaddedDataset(Source, UnionBaseDataset):
-    """Rows that are listed as dictionaries (`mindspore.dataset.PaddedDataset`).
+    """Rows given as a list of dictionaries (`mindspore.dataset.PaddedDataset`).
 
     Args:
         padded_samples: dictionaries from columns to values, all with the same keys.
 
     Raises:
-        TypeError: not a list of dictionaries.
-        ValueError: an empty list, or other keys.
+        TypeError: `padded_samples` is not a list of dictionaries.
+        ValueError: the list is empty, or the dictionaries have different keys.
 
     Examples:
         >>> import numpy as np
@@ -399,10 +407,10 @@ class RandomDataset(Source, UnionBaseDataset):
     """Rows of random numbers, for tests (`mindspore.dataset.RandomDataset`).
 
     Args:
-        total_rows: number of rows; by default between 1 and 1000 at random.
+        total_rows: number of rows; by default a random number from 1 to 1000.
         schema: Schema of the columns, or the path of its file; by default a few random columns.
-        columns_list: names of int8 columns with one number, if there is no schema.
-        num_samples, shuffle, num_shards, shard_id, cache: as for other sources.
+        columns_list: without a schema: names of columns of one int8 number.
+        num_samples, shuffle, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
         ValueError: `total_rows` is below 1.

@@ -1,7 +1,8 @@
-"""The steps of data pipelines that keep rows single: map, filter, shuffle, repeat, zip and others.
+"""The steps of data pipelines that do not batch rows: map, filter, shuffle, repeat, zip and others.
 
-`Dataset` finds them in `STEPS`. A step is a generator over the rows of its parents; it holds no
-state between two passes, except for random numbers and the counters of `sync_wait`.
+`Dataset` finds them by name in `pipeline.STEPS`, where the decorator `step` registers them. A step
+is a generator over the rows of its parents. It keeps no state between two passes, except for random
+numbers and the counters of `sync_wait`.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ _zip = builtins.zip
 
 
 def new_columns(own: list[str], inputs: list[str], outputs: list[str]) -> list[str]:
-    """Return the columns after a step replaced `inputs` by `outputs`.
+    """Return the column names after a step replaced the columns `inputs` by `outputs`.
 
-    As many outputs as inputs take the places of the inputs; otherwise they come first.
+    If there are as many outputs as inputs, they take the places of the inputs; otherwise they come
+    first.
 
     Raises:
-        ArgumentValueError: a column would stand twice.
+        ArgumentValueError: two columns would have the same name.
     """
     if len(inputs) == len(outputs):
         table = dict(_zip(inputs, outputs))
@@ -54,7 +56,7 @@ def new_columns(own: list[str], inputs: list[str], outputs: list[str]) -> list[s
 
 @step("shuffle")
 class ShuffleDataset(Dataset):
-    """Dataset step that draws rows at random from a buffer of rows."""
+    """The step of `Dataset.shuffle`, which takes rows at random from a buffer of rows."""
 
     def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
         if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 2:
@@ -82,7 +84,7 @@ class ShuffleDataset(Dataset):
 
 @step("repeat")
 class RepeatDataset(Dataset):
-    """Dataset step that runs several passes over its parent dataset."""
+    """The step of `Dataset.repeat`, which runs several passes over its parent dataset."""
 
     def __init__(self, input_dataset: Dataset, count: int | None) -> None:
         if count in (None, -1):
@@ -107,7 +109,7 @@ class RepeatDataset(Dataset):
 class _Apply:
     """Callable that applies the operations of `map` to the input columns of one row.
 
-    It returns the output columns; any worker may call it.
+    It returns the output columns. Any worker may call it, because it keeps no state.
     """
 
     def __init__(self, operations: list[Operation], outputs: int, picks: list[int]) -> None:
@@ -126,7 +128,10 @@ class _Apply:
         return tuple(as_value(v) for v in values)
 
     def _hooked(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        """Pass the values through the debug hooks in turn; return the last hook's result."""
+        """Pass the values through the debug hooks one after the other.
+
+        Return the last hook's result.
+        """
         for hook in self.hooks:
             found = hook(*values)
             values = found if isinstance(found, tuple) else (found,)
@@ -134,9 +139,9 @@ class _Apply:
 
 
 class _Guarded:
-    """Callable that maps a row to (row, result of `function`).
+    """Callable that maps a row to the pair (row, result of `function` for it).
 
-    With `catch`, an exception of the function takes the place of the result.
+    With `catch`, an exception of the function is caught and becomes the result.
     """
 
     def __init__(self, function: Operation, catch: bool) -> None:
@@ -153,7 +158,7 @@ class _Guarded:
 
 @step("map")
 class MapDataset(Dataset):
-    """Dataset step that applies functions to columns of each row."""
+    """The step of `Dataset.map`, which applies functions to columns of each row."""
 
     def __init__(
         self,
@@ -216,7 +221,7 @@ class MapDataset(Dataset):
 
 @step("filter")
 class FilterDataset(Dataset):
-    """Dataset step that keeps the rows that satisfy a predicate."""
+    """The step of `Dataset.filter`, which keeps the rows that satisfy a predicate."""
 
     def __init__(
         self,
@@ -243,7 +248,7 @@ class FilterDataset(Dataset):
 
 
 class _Slice(Dataset):
-    """Dataset step that yields `count` rows of its parent from row number `start`."""
+    """Dataset step that yields `count` rows of its parent from row number `start`; None: all."""
 
     def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -266,7 +271,7 @@ class _Slice(Dataset):
 
 @step("skip")
 class SkipDataset(_Slice):
-    """Dataset step that leaves out the first rows."""
+    """The step of `Dataset.skip`, which omits the first rows."""
 
     def __init__(self, input_dataset: Dataset, count: int) -> None:
         super().__init__(input_dataset, count, None)
@@ -274,7 +279,7 @@ class SkipDataset(_Slice):
 
 @step("take")
 class TakeDataset(_Slice):
-    """Dataset step that keeps the first rows."""
+    """The step of `Dataset.take`, which keeps only the first rows."""
 
     def __init__(self, input_dataset: Dataset, count: int) -> None:
         super().__init__(input_dataset, 0, count)
@@ -282,7 +287,7 @@ class TakeDataset(_Slice):
 
 @step("split")
 class _Pick(Dataset):
-    """Dataset step that yields the rows of its parent with the listed numbers, a part of a split.
+    """A part of a `Dataset.split`: the rows of the parent with the given numbers.
 
     With `again`, every pass after the first shuffles them.
     """
@@ -293,7 +298,7 @@ class _Pick(Dataset):
         self._sampler: Sampler | None = None
 
     def use_sampler(self, new_sampler: SamplerLike) -> None:
-        """Choose among the rows of this part of a split by a sampler, in all later passes."""
+        """Set a sampler that chooses among the rows of this part in all later passes."""
         self._sampler = as_sampler(new_sampler)
 
     def _size(self) -> int | None:
@@ -314,7 +319,7 @@ class _Pick(Dataset):
 
 @step("zip")
 class ZipDataset(Dataset):
-    """Dataset step that joins the rows of several datasets side by side."""
+    """The step of `Dataset.zip`, which joins the rows of several datasets side by side."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         for d in datasets:
@@ -339,7 +344,7 @@ class ZipDataset(Dataset):
 
 @step("concat")
 class ConcatDataset(Dataset):
-    """Dataset step that yields the rows of several datasets one after the other."""
+    """The step of `Dataset.concat`, which yields the rows of one dataset after another."""
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         for d in datasets:
@@ -356,10 +361,10 @@ class ConcatDataset(Dataset):
         self._sampler: Sampler | None = None
 
     def use_sampler(self, sampler: SamplerLike) -> None:
-        """Let a sampler choose among the rows of all datasets.
+        """Set a sampler that chooses among the rows of all datasets together.
 
         Raises:
-            TypeError: not a sampler.
+            TypeError: the argument is not a sampler.
         """
         self._sampler = as_sampler(sampler)
 
@@ -382,7 +387,7 @@ class ConcatDataset(Dataset):
 
 @step("project")
 class ProjectDataset(Dataset):
-    """Dataset step that selects and reorders columns."""
+    """The step of `Dataset.project`, which selects and reorders columns."""
 
     def __init__(self, input_dataset: Dataset, columns: Columns) -> None:
         names = names_of(input_dataset, columns)
@@ -402,7 +407,7 @@ class ProjectDataset(Dataset):
 
 @step("rename")
 class RenameDataset(Dataset):
-    """Dataset step that gives columns other names."""
+    """The step of `Dataset.rename`, which gives columns other names."""
 
     def __init__(
         self, input_dataset: Dataset, input_columns: Columns, output_columns: str | Sequence[str]
@@ -421,7 +426,7 @@ class RenameDataset(Dataset):
 
 @step("sync_wait")
 class SyncWaitDataset(Dataset):
-    """Dataset step that lets rows pass only as `sync_update` permits."""
+    """The step of `Dataset.sync_wait`, which lets rows pass only as `sync_update` permits."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Dataset sources of text: lines, CSV, CLUE, and well-known data sets in these formats.
+"""Dataset sources of text: lines, CSV, CLUE, and well-known datasets in these formats.
 
-Files may come from strangers: whatever is wrong raises DatasetError with the path.
+For users. Files may be malicious: every defect raises DatasetError with the path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PathLike = str | os.PathLike[str]
 
 
 def _lines(owner: str, path: pathlib.Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; `owner` is the source in errors."""
+    """Yield the lines of a UTF-8 file without line ends; `owner` is the source, for messages."""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             for line in file:
@@ -55,13 +55,13 @@ class TextFileDataset(Stream, TextBaseDataset):
     Column: text, str ().
 
     Args:
-        dataset_files: paths or patterns.
-        shuffle: a bool or a Shuffle.
-        num_samples, num_shards, shard_id, cache: as for other sources.
+        dataset_files: path or glob pattern, or a list of these.
+        shuffle: whether to shuffle, or a Shuffle that says how.
+        num_samples, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: a file that does not exist.
-        RuntimeError: while reading: a file that is no UTF-8 text.
+        ValueError: a file does not exist.
+        RuntimeError: while reading: a file is no UTF-8 text.
 
     Examples:
         >>> import pathlib, tempfile
@@ -97,18 +97,19 @@ class CSVDataset(Stream, TextBaseDataset):
     """The rows of CSV files (`mindspore.dataset.CSVDataset`).
 
     Args:
-        dataset_files: paths or patterns.
-        field_delim: what separates fields, one character.
-        column_defaults: a value for each column, an int, float or str, which gives the dtype
-            (int32, float32 or str) and stands for empty fields; by default all are str.
-        column_names: names; by default the first line of the first file.
-        shuffle: a bool or a Shuffle.
-        num_samples, num_shards, shard_id, cache: as for other sources.
+        dataset_files: path or glob pattern, or a list of these.
+        field_delim: the character that separates fields.
+        column_defaults: one value per column, an int, float or str. It determines the dtype of the
+            column (int32, float32 or str) and replaces empty fields. By default all columns are
+            str.
+        column_names: names of the columns; by default the first line of the first file has them.
+        shuffle: whether to shuffle, or a Shuffle that says how.
+        num_samples, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        TypeError: a default of another kind.
-        ValueError: a file that does not exist, or other numbers of names and defaults.
-        RuntimeError: while reading: a row of another length, or a field that is no number.
+        TypeError: a default has another type.
+        ValueError: a file does not exist, or the numbers of names and defaults differ.
+        RuntimeError: while reading: a row has another length, or a field is no number.
 
     Examples:
         >>> import pathlib, tempfile
@@ -144,7 +145,7 @@ class CSVDataset(Stream, TextBaseDataset):
         defaults: Sequence[object] | None,
         names: Sequence[str] | None,
     ) -> None:
-        """Set delimiter, column names and defaults from the arguments, after checking them.
+        """Check and set delimiter, column names and defaults from the arguments.
 
         Without `names`, the first line of the first file has the column names.
         """
@@ -170,7 +171,7 @@ class CSVDataset(Stream, TextBaseDataset):
         self._defaults = list(defaults) if defaults is not None else [""] * len(self._columns)
 
     def _fields_of(self, path: pathlib.Path, skip: bool) -> Iterator[list[str]]:
-        """Yield the fields of each line of a CSV file; with `skip`, leave out the first line."""
+        """Yield the fields of each line of a CSV file; with `skip`, omit the first line."""
         try:
             with open(path, encoding="utf-8", newline="") as file:
                 for number, fields in enumerate(csv.reader(file, delimiter=self._delimiter)):
@@ -194,9 +195,10 @@ class CSVDataset(Stream, TextBaseDataset):
         )
 
     def _value(self, name: str, text: str, default: object) -> Array:
-        """Convert a field's text to a 0-d array: a string, int32 or float32, as its default is.
+        """Convert the text of a field to a 0-d array of the type of `default`.
 
-        An empty field has the default's value; `name` is the column in errors.
+        The array holds a str, int32 or float32. An empty field takes the value `default`; `name` is
+        the column, for messages.
         """
         if isinstance(default, str):
             return np.array(text or default)
@@ -208,9 +210,10 @@ class CSVDataset(Stream, TextBaseDataset):
 
 
 class _FolderCSV(CSVDataset):
-    """Base class of data sets whose CSV files lie in one folder, one file per usage.
+    """Base class of datasets whose CSV files lie in one folder, one file per usage.
 
-    A subclass sets `_names`, the columns, `_usages`, and `_pattern`, the file name of a usage.
+    A subclass sets `_names`, the columns; `_usages`, the allowed usages; and `_pattern`, which
+    makes the file name of a usage.
     """
 
     _names: tuple[str, ...] = ()
@@ -236,9 +239,10 @@ class _FolderCSV(CSVDataset):
 def _usage_files(
     owner: str, folder: PathLike, usage: str | None, known: Sequence[str], pattern: str
 ) -> list[pathlib.Path]:
-    """Return the existing files of a usage, such as "train", in a folder; raise without any.
+    """Return the existing files of a usage, such as "train", in a folder; raise if there are none.
 
-    "all" or None means all of `known` but its last item. `pattern` makes a file name of a usage.
+    "all" or None means every usage in `known` but the last, which is "all" itself. `pattern` makes
+    the file name of a usage.
     """
     if usage not in (None, *known):
         raise ArgumentValueError(f"{owner}: got usage={usage!r}; wanted one of {list(known)}")
@@ -312,9 +316,10 @@ class YelpReviewDataset(_FolderCSV):
 
 
 class _FolderLines(TextFileDataset):
-    """Base class of data sets whose rows are lines of text, with one file per usage in a folder.
+    """Base class of datasets whose rows are lines of text, with one file per usage in a folder.
 
-    A subclass sets `_usages`, and `_pattern`, the file name of a usage.
+    A subclass sets `_usages`, the allowed usages, and `_pattern`, which makes the file name of a
+    usage.
     """
 
     _usages: tuple[str, ...] = ()
@@ -387,12 +392,12 @@ class IMDBDataset(Source, TextBaseDataset):
     Columns: text, str (); label, uint32 (): 1 for positive reviews.
 
     Args:
-        dataset_dir: the folder.
+        dataset_dir: folder with these subfolders.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id, cache: as for other sources.
+        num_samples, shuffle, sampler, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
+        ValueError: the folder does not exist, or `usage` is unknown.
         RuntimeError: the folder has no reviews.
     """
 
@@ -474,20 +479,22 @@ _CLUE: dict[str, dict[str, dict[str, str]]] = {  # task -> usage -> column -> ke
 
 
 class CLUEDataset(Stream, TextBaseDataset):
-    """The tasks of the CLUE benchmark, one JSON object a line (`mindspore.dataset.CLUEDataset`).
+    """A task of the CLUE benchmark, with one JSON object per line
+    (`mindspore.dataset.CLUEDataset`).
 
-    Columns: those of the task, str () for texts, uint32 () for whole numbers, and arrays of lists.
+    The columns are those of the task: str () for strings, uint32 () for integers, and arrays for
+    lists.
 
     Args:
-        dataset_files: paths or patterns.
+        dataset_files: path or glob pattern, or a list of these.
         task: ``"AFQMC"``, ``"TNEWS"``, ``"IFLYTEK"``, ``"CMNLI"``, ``"WSC"`` or ``"CSL"``.
         usage: ``"train"``, ``"eval"`` or ``"test"``.
-        shuffle: a bool or a Shuffle.
-        num_samples, num_shards, shard_id, cache: as for other sources.
+        shuffle: whether to shuffle, or a Shuffle that says how.
+        num_samples, num_shards, shard_id, cache: see `MnistDataset`.
 
     Raises:
-        ValueError: a file that does not exist, or another task or usage.
-        RuntimeError: while reading: a line that is no such object.
+        ValueError: a file does not exist, or `task` or `usage` is unknown.
+        RuntimeError: while reading: a line is no such object.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The dataset source of TFRecord files, and the writer that `Dataset.save` uses.
 
-The module reads the published format by itself: records with their length and checksums, and in
-each a `tf.train.Example` in the wire format of protocol buffers. Files may come from strangers:
-whatever is wrong raises DatasetError with the path.
+The module implements the published format without TensorFlow: records with their length and
+checksums, and in each record a `tf.train.Example` in the wire format of protocol buffers. Files may
+be malicious: every defect raises DatasetError with the path.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TABLE = _crc_table()
 
 
 def masked_crc(data: bytes) -> int:
-    """Return the checksum of TFRecord: CRC-32C, rotated and shifted."""
+    """Return the masked CRC-32C checksum of the TFRecord format: rotated, and a constant added."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 255]
@@ -50,10 +50,12 @@ def masked_crc(data: bytes) -> int:
 
 
 def records(path: pathlib.Path, owner: str) -> Iterator[bytes]:
-    """Yield the records of a file; the checksums of lengths are compared, those of data are not.
+    """Yield the records of a file.
+
+    The checksums of their lengths are verified, those of data are not.
 
     Raises:
-        DatasetError: the file is damaged.
+        DatasetError: the file is damaged; `owner` is the source, for the message.
     """
     size = path.stat().st_size
     with open(path, "rb") as file:
@@ -91,7 +93,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
     """Yield (field number, wire type, value) of each field of a protocol buffer message.
 
-    A varint is an int, any other value bytes.
+    The value of a varint is an int, any other value is bytes.
     """
     at = 0
     while at < len(data):
@@ -114,7 +116,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
 
 
 def _list(data: bytes) -> list[bytes] | Array:
-    """Decode a `tf.train.Feature`: return a list of bytes, or an array of float32 or int64."""
+    """Decode a `tf.train.Feature` to a list of bytes, or to an array of float32 or int64."""
     texts: list[bytes] = []
     numbers: list[Array] = []
     for field, kind, value in _fields(data):
@@ -139,7 +141,7 @@ def _list(data: bytes) -> list[bytes] | Array:
 
 
 def _integers(packed: bytes | list[int]) -> Array:
-    """Decode packed varints (bytes), or convert a list of decoded ones; return int64."""
+    """Return int64 numbers from bytes of packed varints, or from a list of decoded varints."""
     if isinstance(packed, list):
         found = packed
     else:
@@ -151,7 +153,7 @@ def _integers(packed: bytes | list[int]) -> Array:
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | Array]:
-    """Return the features of a `tf.train.Example` by name.
+    """Decode a `tf.train.Example`; return its features by name.
 
     Raises:
         ValueError: the bytes are something else.
@@ -198,10 +200,10 @@ def _message(field: int, data: bytes) -> bytes:
 
 
 def example(row: dict[str, Array]) -> bytes:
-    """Return a row as a `tf.train.Example`.
+    """Encode a row as a `tf.train.Example`.
 
     Raises:
-        DatasetError: a dtype that the format does not have.
+        DatasetError: the format does not support a dtype.
     """
     features = b""
     for name, value in row.items():
@@ -221,7 +223,7 @@ def example(row: dict[str, Array]) -> bytes:
 
 
 def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: int) -> None:
-    """Write rows into TFRecord files, in turn if there are several."""
+    """Write rows into `num_files` TFRecord files, row i into file number i % `num_files`."""
     for number in range(num_files):
         path = file_name if num_files == 1 else f"{file_name}{number}"
         with open(path, "wb") as file:
@@ -235,22 +237,22 @@ def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: 
 class TFRecordDataset(Stream, UnionBaseDataset):
     """Rows of TFRecord files of `tf.train.Example` (`mindspore.dataset.TFRecordDataset`).
 
-    Columns: int64 or float32 arrays with one axis, the bytes of a single text as uint8, an array of
-    bytes for several, or as the schema says.
+    A column is an int64 or float32 array with one axis; for a single string, its bytes as uint8;
+    for several strings, an array of bytes. A schema can declare other dtypes and shapes.
 
     Args:
-        dataset_files: paths or patterns.
-        schema: a Schema, or the path of its file; by default the features of the first row.
-        columns_list: the columns; by default all.
-        num_samples, num_shards, shard_id, cache: as for other sources.
-        shuffle: a bool or a Shuffle.
-        shard_equal_rows: give all shards as many rows; the first rows are repeated where rows are
-            missing.
-        compression_type: None or ``"GZIP"`` or ``"ZLIB"`` are MindSpore's; here only None.
+        dataset_files: path or glob pattern, or a list of these.
+        schema: a Schema, or the path of its file; by default the columns are the features of the
+            first row.
+        columns_list: the columns to read; by default all.
+        num_samples, num_shards, shard_id, cache: see `MnistDataset`.
+        shuffle: whether to shuffle, or a Shuffle that says how.
+        shard_equal_rows: give all shards the same number of rows, by repeating the first rows.
+        compression_type: must be None or ``""``; compressed files are not supported.
 
     Raises:
-        ValueError: a file that does not exist, or compression.
-        RuntimeError: while reading: a damaged file, or a row without a column.
+        ValueError: a file does not exist, or `compression_type` is given.
+        RuntimeError: while reading: a file is damaged, or a row lacks a column.
 
     Examples:
         >>> import pathlib, tempfile
@@ -332,9 +334,9 @@ class TFRecordDataset(Stream, UnionBaseDataset):
 
 
 def _column(name: str, value: list[bytes] | Array, column: SchemaColumn | None) -> Array:
-    """Convert a decoded feature to an array, of the dtype and shape in the schema's `column`.
+    """Convert a decoded feature to an array with the dtype and shape of the schema's `column`.
 
-    Without a schema, a single string becomes the uint8 array of its bytes.
+    Without a schema (None), a single string becomes the uint8 array of its bytes.
     """
     made = np.array(value) if isinstance(value, list) else value
     if column is None:

@@ -1,7 +1,7 @@
-"""Parallel computation of rows, by threads or by worker processes, in the order of the tasks.
+"""Parallel computation of rows, by threads or worker processes, in the order of the tasks.
 
-Sources and steps call `in_order`. The results, random numbers included, depend neither on the
-number of workers nor on their speed. No worker outlives the iteration that started it.
+Sources and steps call `in_order`. The results, random numbers included, must not depend on the
+number of workers or on their speed. No worker outlives the iteration that started it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ R = TypeVar("R")
 def in_order(
     function: Callable[[T], R], tasks: Iterable[T], workers: int, processes: bool
 ) -> Iterator[R]:
-    """Yield `function(task)` for each task, in order, computed by `workers` workers.
+    """Yield `function(task)` for each task in order, computed by a number of workers.
 
     Args:
-        function: called once for each task, with `config.random_numbers` of that task's number.
-        tasks: iterated over in the calling thread, ahead of the results that were taken.
-        workers: with 1, everything runs in the calling thread.
-        processes: whether the workers are processes; they get copies of the tasks.
+        function: function to call for each task; in it, `config.random_numbers` depends on the
+            number of the task.
+        tasks: the tasks; the calling thread iterates over them, ahead of the results that it
+            yields.
+        workers: number of workers; with 1, everything runs in the calling thread.
+        processes: whether the workers are processes, which get copies of the tasks, or threads.
 
     Raises:
         DatasetError: a worker process ended without a result.
-        Exception: whatever `function` raises.
+        Exception: any exception that `function` raises.
     """
     key = config.new_key()
     run = _Run(function, key)
@@ -55,7 +57,7 @@ def in_order(
 
 
 class _Run(Generic[T, R]):
-    """Callable that runs a function on a numbered task, with random numbers of that number.
+    """Callable that runs a function on a numbered task, with random numbers for that number.
 
     Results therefore do not depend on which worker runs a task.
     """
@@ -91,7 +93,7 @@ def _by_threads(
 
 
 class _Failure:
-    """An exception of a worker process: pickled if possible, and its traceback as text."""
+    """An exception of a worker process, pickled if possible, and its traceback as text."""
 
     def __init__(self, error: Exception) -> None:
         self.text = "".join(traceback.format_exception(error)).rstrip()
@@ -125,9 +127,10 @@ def _serve(
     key: int,
     worker: int,
 ) -> None:
-    """Main function of a worker process: run the tasks of a pipe until the pipe closes.
+    """Main function of a worker process: run the tasks that arrive through the pipe `connection`.
 
-    It sends each result, or a `_Failure`, back through the pipe.
+    It sends each result, or a `_Failure`, back through the pipe, and returns when the pipe closes
+    or delivers None.
     """
     _seed_libraries(key, worker)
     while True:
@@ -148,7 +151,7 @@ def _serve(
 
 
 class _Process:
-    """A worker process and the pipe to it; the pipe has one task or result at most."""
+    """A worker process and the pipe to it, which holds at most one task or result at a time."""
 
     def __init__(self, run: Callable[..., object], key: int, number: int) -> None:
         context: Any = multiprocessing.get_context(config.settings.start_method)
@@ -171,7 +174,7 @@ class _Process:
             self._ended()
 
     def receive(self) -> object:
-        """Wait for the worker's result and return it."""
+        """Wait for the worker's result and return it; a worker that is too slow causes warnings."""
         began = time.monotonic()
         while config.settings.watchdog and not self.pipe.poll(config.settings.timeout):
             warnings.warn(
@@ -190,7 +193,7 @@ class _Process:
         return found
 
     def _ended(self) -> None:
-        """Raise DatasetError about a worker process that ended by itself."""
+        """Raise DatasetError about a worker process that ended unexpectedly."""
         self.process.join(5)
         raise DatasetError(
             f"dataset: worker process {self.process.pid} ended with exit code "
@@ -200,7 +203,7 @@ class _Process:
     def stop(self) -> None:
         """End the worker process: by a message if it is idle, else by terminating it.
 
-        A closed pipe would not tell the worker, since other workers hold copies of its end.
+        Closing the pipe would not end the worker, because other workers hold copies of its end.
         """
         if self._idle and self.process.is_alive():
             self.send(None)
@@ -216,8 +219,9 @@ def _by_processes(
 ) -> Iterator[R]:
     """Run tasks in worker processes; yield the results in task order.
 
-    Task i is run by worker i % n. A worker gets its next task only after its result was read, so
-    that neither side of a pipe can wait for the other to read.
+    Task i is run by worker i % `workers`; `key` seeds the workers (see `_seed_libraries`). A worker
+    gets its next task only after its result was read, so that neither side of a pipe can wait for
+    the other to read.
     """
     started = [_Process(run, key, i) for i in range(workers)]
     try:

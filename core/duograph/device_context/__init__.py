@@ -1,6 +1,7 @@
-"""What a script asks about one kind of device (`mindspore.device_context`).
+"""Functions by which scripts query one kind of device (`mindspore.device_context`).
 
-Users import it; nothing in the package does. `cpu` is about the host; `ascend` refuses.
+Users import it; nothing in the package does. `cpu` describes the host's processor. For the other
+devices of MindSpore, such as `ascend`, `compat` raises an error.
 """
 
 from __future__ import annotations

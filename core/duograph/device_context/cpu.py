@@ -1,4 +1,7 @@
-"""The host as a device (`mindspore.device_context.cpu`). Users import it."""
+"""The host's processor as a device (`mindspore.device_context.cpu`).
+
+Users import it; nothing in the package does.
+"""
 
 from __future__ import annotations
 

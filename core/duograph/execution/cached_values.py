@@ -1,9 +1,9 @@
-"""Caches the values that a compiled program computes from its Parameters alone.
+"""Caches the values that a compiled program computes only from its Parameters.
 
-These Parameters and captured tensors are the program's *state*; the program itself must not write
-them. A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every
-call. It must not hold a handle of the state, or a compiled update could no longer overwrite the
-buffer.
+The Parameters and captured tensors that the program reads are its *state*; the program must not
+write them. A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before
+every call. It must not hold a handle of the state, or a compiled update could no longer overwrite
+the buffer.
 
 Handles are immutable with two exceptions: a compiled update may write the new value over the old
 one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
@@ -12,14 +12,14 @@ be written. So:
 - Before anything is computed, each handle is *watched*: the registry `placement.watched` lists the
   caches to drop when the handle is released. A tensor releases its handle when it gets another
   buffer, a new value in the same buffer, or its memory is exported as an array. A release drops the
-  cached values at once.
+  cached values immediately.
 - Values are computed only if nothing but its tensor holds each handle (`execution.ownership`), and
   nothing else holds the host memory under it (`Backend.exclusive`): an array made earlier and still
   alive is such a holder.
 - At a call, each tensor must have the very handle that was watched.
 
-Values are computed at the second call in a row that finds the same handles, so that alternating
-between training and evaluation does not pay for it.
+Values are computed only at the second call in a row that finds the same handles, so that
+alternating between training and evaluation does not pay for it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _lock = new_lock()  # of `watched`
 
 
 def _weak_reference(handle: object) -> Callable[[], object]:
-    """Return a weak reference to a buffer handle, or a function returning None if unsupported."""
+    """Return a weak reference to a buffer handle; if unsupported, a function that returns None."""
     try:
         return weakref.ref(handle)
     except TypeError:
@@ -62,7 +62,7 @@ class _Watch:
         values: the cached values; None before they are computed.
         version: `runtime_state.bindings_version` when the handles were last compared.
         wait: how many calls to skip before the next attempt to compute the values.
-        patience: how many calls the last failed attempt told the cache to skip.
+        patience: how many calls were to be skipped after the last failed attempt.
     """
 
     __slots__ = ("refs", "ids", "values", "version", "wait", "patience")
@@ -79,12 +79,12 @@ class CachedValues:
     """Cache of the values that a compiled program computes from state it never writes.
 
     Args:
-        tensors: the state (Parameters and captured tensors) that the values depend on.
+        tensors: the state (Parameters and captured tensors) on which the values depend.
         device: the device of these tensors.
         compute: function from their buffer handles to the values.
-        borrowed: returns lists of handles that compiled programs store between calls and only
-            read; these references do not count as holders.
-        notes: list that receives a line of text if computing fails.
+        borrowed: function that returns lists of handles that compiled programs store between calls
+            and only read; these references do not count as holders.
+        notes: list to which a line of text is appended if computing fails.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class CachedValues:
     def values(self) -> tuple[Handle, ...] | None:
         """Return the cached values if they are valid for the current state, else None.
 
-        If they are not cached yet, this computes them when it is safe and pays. After None, the
-        program must compute everything in this call. The caller must hold no handle of the state
-        during this method.
+        If they are not cached yet, this computes them, provided that it is safe and pays. If the
+        result is None, the program must compute everything in this call. The caller must hold no
+        handle of the state during this method.
         """
         now, watch = runtime_state.bindings_version, self._watch
         if watch is None:
@@ -135,10 +135,10 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or the next attempt to cache them is far off.
+        """Return whether values are cached, or the next attempt to cache them is many calls away.
 
-        Only then may the program store handles of the state between calls: a stored handle would
-        keep the cache from computing its values.
+        The program may store handles of the state between calls only if the result is True, because
+        a stored handle prevents the cache from computing its values.
         """
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
@@ -146,7 +146,8 @@ class CachedValues:
     def drop(self) -> None:
         """Stop watching the state's buffer handles and free the values cached from them.
 
-        Programs that store handles between calls then compare them with the tensors again.
+        Programs that store buffer handles between calls must then compare these handles with those
+        of their tensors again.
         """
         watch, self._watch = self._watch, None
         if watch is None:
@@ -173,10 +174,10 @@ class CachedValues:
         self._watch = watch
 
     def _prepare(self, watch: _Watch) -> tuple[Handle, ...] | None:
-        """Compute and cache the values that depend on the state alone; return them.
+        """Compute and cache the values that depend only on the state; return them, or None.
 
-        Returns None if a handle has changed or computing failed, or if anything else could write
-        the state's buffers; in the last two cases it also postpones the next attempt.
+        The result is None if a handle has changed, if computing failed, or if anything else could
+        write the state's buffers. In the last two cases the next attempt is also postponed.
         """
         if not self._exclusive():
             watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)
@@ -194,7 +195,7 @@ class CachedValues:
     def _exclusive(self) -> bool:
         """Return whether nothing can write the state's buffers without this cache noticing.
 
-        Only the tensors, and programs that just read, may hold the buffers.
+        That is so if only the tensors, and programs that just read, hold the buffers.
         """
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._borrowed()  # keeps the lists alive while their references are counted

@@ -62,8 +62,9 @@ class ControlNode(NamedTuple):
         types: types of the operands.
         attributes: the op's attributes.
         device: the device of the graph's tensors.
-        lower_subgraph: lowers a graph among the attributes to a function on buffer handles.
-        observed: whether its copies and kernels report to observers.
+        lower_subgraph: function that lowers a graph among the attributes to a function on buffer
+            handles.
+        observed: whether the copies and kernels of the node are reported to observers.
     """
 
     backend: Backend
@@ -75,12 +76,12 @@ class ControlNode(NamedTuple):
 
     @property
     def copy_in(self) -> Callable[..., Handle]:
-        """The backend's `copy_in`, which reports to observers if the node does."""
+        """The backend's `copy_in`, which reports to observers if `observed` is set."""
         return functools.partial(to_device, self.backend) if self.observed else self.backend.copy_in
 
     @property
     def copy_out(self) -> Callable[..., Array]:
-        """The backend's `copy_out`, which reports to observers if the node does."""
+        """The backend's `copy_out`, which reports to observers if `observed` is set."""
         if self.observed:
             return functools.partial(from_device, self.backend)
         return self.backend.copy_out
@@ -214,7 +215,7 @@ def _too_deep(name: str) -> RecursionDepthError:
 class _RecursionLimit:
     """Context manager that raises Python's recursion limit while recursive graphs run.
 
-    Several threads may be inside at once; the last one to leave restores the limit.
+    Several threads may be inside at the same time; the last one to leave restores the limit.
     """
 
     def __init__(self) -> None:
@@ -356,10 +357,10 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
-    """Return (least, greatest) Python number that may be converted to a dtype without a check.
+    """Return the range (least, greatest) of Python numbers that NumPy converts to a dtype directly.
 
-    For dtypes other than integers, float32 and float64 the range is empty: all numbers are
-    checked.
+    Other numbers must be wrapped or rounded by separate code. The range is empty for dtypes other
+    than integers, float32 and float64.
     """
     if dtype.is_integer:
         info = np.iinfo(dtype.np)
@@ -396,10 +397,12 @@ def _host_call(node: ControlNode) -> HandleFunction:
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
     """Check a value that a Python function returned to a graph; return a Tensor's buffer handle.
 
-    A value that is declared as no tensor is returned unchanged.
+    If `type_`, the declared type, is not a tensor type, the value is returned unchanged. `host` is
+    the Python function's wrapper, whose name appears in messages.
 
     Raises:
-        GraphError: the value has not the tensor type and device that the graph was compiled for.
+        GraphError: the value does not have the tensor type and device that the graph was compiled
+            for.
     """
     if not isinstance(type_, TensorType):
         return value

@@ -1,6 +1,7 @@
 """The public functions that choose devices and report their memory.
 
-Users call them through `duograph`; nothing inside the package does. They allocate no device memory.
+Users call them through `duograph`; nothing inside the package does. The functions must not allocate
+device memory, because that would change what they report.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = [
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Choose the device for what follows (`mindspore.set_device`).
+    """Choose the device on which later ops run (`mindspore.set_device`).
 
     Raises:
         RuntimeError: no such backend, it cannot run here, or it has no device of that index.
@@ -50,13 +51,18 @@ def _where(device: str | None) -> Device:
 
 
 def synchronize(device: str | None = None) -> None:
-    """Wait until all work launched on a device has finished."""
+    """Wait until all work launched on a device has finished.
+
+    `device` is a name such as "CPU:0"; None is the current device.
+    """
     where = _where(device)
     registry.backend(where.name).synchronize(where.index)
 
 
 def memory_stats(device: str | None = None) -> dict[str, int]:
     """Return the allocator's statistics: bytes `in_use`, `cached`, `peak`, `limit`, and counts.
+
+    `device` is a name such as "CPU:0"; None is the current device.
 
     Examples:
         >>> import duograph as ms
@@ -69,22 +75,34 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
 
 
 def memory_allocated(device: str | None = None) -> int:
-    """Return the bytes of device memory in use by tensors."""
+    """Return the bytes of device memory in use by tensors.
+
+    `device` is a name such as "CPU:0"; None is the current device.
+    """
     return int(memory_stats(device).get("in_use", 0))
 
 
 def memory_reserved(device: str | None = None) -> int:
-    """Return the bytes of device memory in use by tensors or kept in the allocator's cache."""
+    """Return the bytes of device memory in use by tensors or kept in the allocator's cache.
+
+    `device` is a name such as "CPU:0"; None is the current device.
+    """
     stats = memory_stats(device)
     return int(stats.get("in_use", 0) + stats.get("cached", 0))
 
 
 def max_memory_allocated(device: str | None = None) -> int:
-    """Return the highest number of bytes of device memory in use so far."""
+    """Return the highest number of bytes of device memory in use so far.
+
+    `device` is a name such as "CPU:0"; None is the current device.
+    """
     return int(memory_stats(device).get("peak", 0))
 
 
 def empty_cache(device: str | None = None) -> None:
-    """Release the device memory that the allocator has cached, to the system."""
+    """Return the device memory that the allocator has cached to the system.
+
+    `device` is a name such as "CPU:0"; None is the current device.
+    """
     where = _where(device)
     registry.backend(where.name).empty_cache(where.index)

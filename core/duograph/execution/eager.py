@@ -1,9 +1,9 @@
-"""Runs an op call in eager mode for operand types the op has not seen, and caches how.
+"""Runs an op call in eager mode for operand types that are new to the op, and caches how.
 
-Calls with known operand types are found in the op's own table (`op.table`); every miss comes here.
-The module moves the operands to one device, makes Tensors of numbers and asks
-`execution.eager_calls` for a function. It chooses that function by types and attributes, never by
-the values of tensors.
+Calls with known operand types are found in the op's own table (`op.table`); every other call comes
+here. The module moves the operands to one device, converts numbers to Tensors and asks
+`execution.eager_calls` for a function. It must choose that function by types and attributes, never
+by the values of tensors, because the table serves all values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _NUMBER_LIMIT = 1024
 
 
 class Eager:
-    """The receiver of op calls in eager mode (`runtime_state.eager_builder`): runs each at once."""
+    """The object that receives op calls in eager mode (`runtime_state.eager_builder`).
+
+    It runs each call immediately.
+    """
 
     def apply(
         self, op: Op, operands: tuple[object, ...], attributes: dict[str, object]
@@ -72,17 +75,17 @@ runtime_state.prepare_call = function_call
 
 
 def _forget() -> None:
-    """Clear the caches of prepared op calls and number tensors, as the device has changed."""
+    """Clear the caches of prepared op calls and of number tensors, after the device has changed."""
     drop_tables()
     _numbers.clear()
     numbers.clear()
 
 
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
-    """Cache the 0-d tensor that was made of a Python number operand of a binary op.
+    """Cache the 0-d tensor that was made from a Python number operand of a binary op.
 
     Later calls such as `x + 1` find it in the table `numbers` of module `op`, by the type of x and
-    the number with its class. 0.0 is not cached, since -0.0 equals it.
+    the number with its class. 0.0 is not cached, because -0.0 equals it.
     """
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),
@@ -103,8 +106,8 @@ observers.on_change.append(exchange_tables)
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:
     """Return an op's operands as tensors on one device, and that device.
 
-    It is the device of the operands that already have one, else the current device. Numbers and
-    arrays become tensors; an absent operand stays None.
+    The device is that of the operands that already have one, else the current device. Numbers and
+    arrays are converted to tensors; None, an absent operand, is returned as None.
 
     Raises:
         DeviceError: operands are on several devices.
@@ -152,7 +155,8 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
 def _number(value: complex | np.generic, like: DType | None, device: Device) -> Tensor:
     """Return a number as a cached 0-d tensor on a device.
 
-    Its dtype is `like`, that of a tensor operand, if that dtype can hold numbers of its kind.
+    `like` is the dtype of a tensor operand, or None. The number gets this dtype if it can hold
+    numbers of its kind, otherwise its default dtype.
     """
     dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
     key = (value.__class__, repr(value), dtype, device)
@@ -172,7 +176,7 @@ def _run_on_host(
 ) -> Tensor | tuple[Tensor, ...]:
     """Run an op that always runs on the host, by its NumPy reference; return its results.
 
-    The shape of such an op's results may depend on values.
+    Such an op is not compiled, because the shape of its results may depend on values.
     """
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None

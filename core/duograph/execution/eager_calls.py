@@ -1,9 +1,9 @@
 """Builds the functions that run single ops on Tensors, recorded for gradients or not.
 
-`execution.eager` calls `eager_call` and caches the function by operand types. Operand types alone
-decide its kind: plain, recorded by a tape (level 1), or recorded inside another derivative (level
-2). A recorded call still checks at run time that some derivative is running. Nothing here looks at
-values.
+`execution.eager` calls `eager_call` and caches the function by operand types. The operand types
+alone decide its kind: plain, recorded by a tape (level 1), or recorded inside another derivative
+(level 2). A function that records still checks at run time that some derivative is running. Nothing
+here may read the values of tensors.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ def eager_call(
 ) -> TensorCall:
     """Return a function that runs an op on Tensors of given types, for eager mode.
 
-    If the types say that an operand is recorded for a derivative, the function also records the
-    call on the tape. While `detect_anomaly` is on, the function also checks its results.
+    A tensor type includes whether a derivative records the tensor. If one of `types` does, the
+    function also records the call on the tape. While `detect_anomaly` is on, the function also
+    checks its results.
     """
     call = _unwatched_call(op, types, attributes, device)
     watch = runtime_state.watch
@@ -61,7 +62,7 @@ def eager_call(
 def _unwatched_call(
     op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, object], device: Device
 ) -> TensorCall:
-    """Return the function of `eager_call` that checks nothing."""
+    """Return the function of `eager_call` without the checks of `detect_anomaly`."""
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
     plain = graph_call(graph, types, device)
@@ -75,9 +76,10 @@ def _unwatched_call(
 
 
 def _unruled_call(plain: TensorCall, error: MissingRuleError) -> TensorCall:
-    """Return a function that runs an op without a gradient rule; only a backward pass raises.
+    """Return a function that runs an op without a gradient rule and records its results.
 
-    A backward pass through the results raises `error`.
+    The call itself succeeds; a backward pass through the results raises `error`. `plain` runs the
+    op without recording.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -98,8 +100,8 @@ def _differentiated(
 ) -> TensorCall:
     """Return a function that runs an op and records the call on the tape.
 
-    The highest level among the operand types decides how. `wanted` says for each given operand
-    whether it needs a gradient; `plain` runs the op without recording.
+    The highest level among the operand types decides how the call is recorded. `wanted` says for
+    each present operand whether it needs a gradient; `plain` runs the op without recording.
     """
     if max(t.level for t in types if t is not None) == 1:
         return _recorded_call(op, graph, types, wanted, device, plain)
@@ -117,9 +119,9 @@ def _differentiated(
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
     """Return a function that runs the ops of a composite op's body, each recorded on the tape.
 
-    Each operand first gets a tape node of its own that passes its cotangent on. The cotangents of
-    an operand are then summed inside the composite and added once, in operand order. This yields
-    the same bits as if the composite were one node.
+    Each operand first gets a new tape node that passes its cotangent on. The cotangents of an
+    operand are then summed inside the composite and added once, in operand order. The gradients are
+    bit for bit those of a composite that is recorded as one node.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -134,7 +136,10 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Derivative plan of the nodes that `_with_own_edge` adds; it passes the cotangent on."""
+    """The gradient plan of tape nodes that pass the cotangent on unchanged.
+
+    `_with_own_edge` adds such nodes.
+    """
 
     n_results = 1
     fast: TensorCall | None = None
@@ -157,10 +162,9 @@ class _OperandPlan:
 
 
 def _with_own_edge(t: Tensor) -> Tensor:
-    """Return a tensor with the buffer of `t` and a tape node of its own, which leads to `t`.
+    """Return a tensor with the buffer of `t` and a new tape node, which leads to `t`.
 
-    The backward pass adds up the cotangents of the new tensor before it passes their sum on to
-    `t`.
+    The backward pass sums the cotangents of the new tensor before it passes their sum on to `t`.
     """
     made = Tensor._make(t._type, t._buf)
     made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
@@ -175,7 +179,7 @@ def _type(graph: Graph, i: int) -> TensorType:
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
-    """Return the indices of operands that are given (not None); None if all are given."""
+    """Return the indices of the operands that are present (not None); None if all are."""
     if None not in types:
         return None
     return tuple(i for i, t in enumerate(types) if t is not None)
@@ -235,18 +239,18 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """A kernel that also returns an op's residuals (values its gradient needs), and their use.
+    """A kernel that also returns an op's residuals, the values that its gradient needs.
 
     Attributes:
-        plan: derivative plan of the tape nodes.
+        plan: gradient plan of the tape nodes.
         kernel: function from operand handles to the handles of the results, then of residuals that
             are neither operands nor results.
         pick: function that selects the residuals from the operand handles followed by the kernel's
             results.
         result_types: types of the results, marked as recorded.
-        single: whether the op returns one value rather than a tuple.
-        forward_single: whether the kernel returns one handle rather than a tuple.
-        present: indices of operands that are not None; None if all are given.
+        single: whether the op returns a single value instead of a tuple.
+        forward_single: whether `kernel` returns a single handle instead of a tuple.
+        present: indices of operands that are not None; None if all are present.
         recorded: for each operand, whether a tape records it.
     """
 
@@ -276,7 +280,7 @@ def _recorded_call(
 ) -> TensorCall:
     """Return a function that runs an op and records the call as a tape node.
 
-    Returns `plain`, which does not record, if no `wanted` operand gets a gradient.
+    If no `wanted` operand gets a gradient, the result is `plain`, which does not record.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
@@ -392,8 +396,9 @@ def _deep_call(
 ) -> TensorCall:
     """Return a function that runs an op and records it for derivatives of derivatives.
 
-    The kernel runs the op alone, so all residuals are operands or results, kept as Tensors that a
-    further derivative can record.
+    The kernel runs only the op, so all residuals are operands or results. They are kept as Tensors
+    that a further derivative can record. If no `wanted` operand gets a gradient, the result is
+    `plain`.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     lin = plan.full
@@ -440,7 +445,8 @@ def _deep_call(
 def _alias(t: Tensor) -> Tensor:
     """Return a new tensor with the buffer and tape node of `t`, for use as a residual.
 
-    Later in-place writes to `t` do not change it. Nodes that `_with_own_edge` added are skipped.
+    Later in-place writes to `t` do not change the new tensor. Nodes that `_with_own_edge` added are
+    skipped.
     """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:

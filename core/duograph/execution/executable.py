@@ -1,7 +1,7 @@
 """Runs a lowered graph step by step in Python and frees buffers after their last use.
 
-`execution.lower` calls `link_steps`; `Executable` is also the form of programs that a backend
-linked. Nothing here chooses kernels or plans memory.
+`execution.lower` calls `link_steps`. Programs that a backend linked into one native call are also
+represented as `Executable`. Nothing here chooses kernels or plans memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Executable(NamedTuple):
         run: function of the parameters' handles that returns one result handle or a tuple.
         donations: position of an output -> position of the parameter whose buffer the output may
             overwrite.
-        run_donating: as `run`, but of (donated, handles). `donated` says for each of `donations`,
-            in order, whether the caller gives the parameter's buffer up. None if there are no
-            donations.
-        bind: function that fixes the handles of the last parameters (see `LinkedProgram.bind`);
-            None if the backend does not support that.
-        invariant: the steps that depend on rarely changing parameters alone, if computing them
-            once for many calls pays off; else None.
-        observed: makes the same executable in the form that reports its kernels to observers. None
-            if this one has that form.
+        run_donating: like `run`, but a function of (donated, handles). `donated` says for each of
+            `donations`, in order, whether the caller allows the parameter's buffer to be
+            overwritten. None if there are no donations.
+        bind: function that takes handles for the last parameters and returns a function of the
+            other handles (see `LinkedProgram.bind`); None if the backend does not support that.
+        invariant: the steps that depend only on rarely changing parameters, if computing them once
+            for many calls pays off; else None.
+        observed: function that makes the same executable in the form that reports its kernels to
+            observers. None if this executable already reports them.
     """
 
     run: HandleFunction
@@ -46,20 +46,21 @@ class Executable(NamedTuple):
 
     @property
     def form(self) -> Executable:
-        """This executable, or its form that reports to observers while there are any."""
+        """The form of this executable that reports to observers, if there are any; else itself."""
         return self.observed() if state.building and self.observed is not None else self
 
 
 class InvariantPart(NamedTuple):
     """A lowered graph split into steps computed once for many calls, and steps of every call.
 
-    The former depend only on Parameters and captured tensors that the graph does not write.
+    The steps computed once depend only on Parameters and captured tensors that the graph does not
+    write.
 
     Attributes:
         reads: indices of the graph parameters whose handles `once` takes.
-        once: function from these handles to a tuple of handles, computed once for many calls.
-        rest: makes the executable of the other steps; its calls take the graph's parameters, then
-            the handles that `once` returned.
+        once: function from these handles to a tuple of handles; it runs once for many calls.
+        rest: function that makes the executable of the other steps; its calls take the graph's
+            parameters, then the handles that `once` returned.
     """
 
     reads: tuple[int, ...]
@@ -78,14 +79,14 @@ def link_steps(
 ) -> HandleFunction:
     """Link the steps of a lowered graph into one Python function on buffer handles.
 
-    A graph that is a single kernel call on its own parameters becomes that kernel itself.
+    If the graph is a single kernel call on its own parameters, the function is that kernel itself.
 
     Args:
         steps: kernel calls, in order.
         n_params: number of the graph's parameters, whose slots are 0 .. n_params - 1.
-        constants: handles by slot.
+        constants: slot -> handle of a constant.
         outputs: slots of the results.
-        single: whether the function returns one handle rather than a tuple.
+        single: whether the function returns a single handle instead of a tuple.
         n_slots: number of all slots.
         further: slots whose handles a call passes after the parameters.
     """
@@ -111,7 +112,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
     Args:
         params: slots of the arguments.
         outputs: slots of the arguments to return.
-        single: whether to return one argument rather than a tuple.
+        single: whether to return one argument instead of a tuple.
     """
     if single:
         i = outputs[0]
@@ -122,9 +123,9 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes the only kernel call of a graph, without a loop over steps.
+    """Return a function that makes the only kernel call of a graph, or None if `_loop` must do it.
 
-    Returns None if the call reads constants or has absent operands, which the loop handles; a call
+    The result is None if the call reads constants or has absent operands. As an exception, a call
     of one parameter and one constant is handled here.
     """
     call = step.call.run

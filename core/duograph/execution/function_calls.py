@@ -1,8 +1,8 @@
-"""Prepares eager calls of whole functions that are made of ops, for `call_cache`.
+"""Prepares eager calls of whole functions that consist of ops, for `call_cache`.
 
 A function is traced into a graph, which then runs without the function's Python code. The module
-must not prepare a call whose values or gradients could differ in a bit from those of the function.
-If it cannot be sure, it returns None and the function runs as written.
+must not prepare a call whose values or gradients could differ by even one bit from those of the
+function. If it cannot be sure, it returns None and the function runs as written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["function_call"]
 
 
 class _Tracer(GraphBuilder):
-    """Graph builder for tracing a function: random ops raise instead of advancing the generator."""
+    """Graph builder for tracing a function; random ops raise instead of advancing the generator."""
 
     draws = False
 
@@ -35,16 +35,17 @@ class _Tracer(GraphBuilder):
 def function_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, object], result: Any
 ) -> TensorCall | None:
-    """Return a function that computes the same as `function`, or None if that is not sure.
+    """Return a function that computes the same as `function`, or None if that is uncertain.
 
     The returned function is valid for tensor arguments of the same types and equal other arguments.
-    Calls that record operands for a derivative are prepared only if the function calls a single op:
-    a graph of several ops would add cotangents in another order than its ops one by one.
+    If a derivative records operands, the result is None unless `function` calls only a single op: a
+    graph of several ops would add cotangents in another order than the ops would, called one by
+    one.
 
     Args:
         function: a function of tensors and attributes whose result depends on nothing else.
-        args, kwargs: arguments of a call that has run.
-        result: what that call returned.
+        args, kwargs: arguments of a call that has already run.
+        result: the result of that call.
     """
     if runtime_state.watch is not None:  # the watch must see each op
         return None
@@ -85,11 +86,11 @@ def _traced(
     kwargs: Mapping[str, object],
     types: Sequence[TensorType],
 ) -> Graph | None:
-    """Return the graph of a function's op calls on tensors of the given types.
+    """Return the graph of a function's op calls on tensors of the given types, or None.
 
-    Returns None if the graph may not stand for the function: it reads values, writes its arguments
-    in place, has effects, calls no op, contains an array, or returns an argument or one value
-    twice.
+    The result is None if the graph may not replace the function: the function reads values, writes
+    its arguments in place, has effects, calls no op, contains an array, or returns an argument or
+    the same value twice.
     """
     builder = _Tracer()
     params = [builder.parameter(t.plain) for t in types]
@@ -132,7 +133,8 @@ def _same_types(graph: Graph, result: Any, device: Device) -> bool:
 def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> TensorCall:
     """Return a function that calls `inner`, a prepared call without operands.
 
-    It calls `function` instead while the thread has chosen a device or builds a graph.
+    While the thread has chosen a device or builds a graph, it calls `function` instead, because the
+    prepared call has a fixed device.
     """
 
     def call(*args: object, **kwargs: object) -> Result:
@@ -146,8 +148,8 @@ def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> Tensor
 def _with_arguments(inner: TensorCall, positions: Sequence[int | None], n_args: int) -> TensorCall:
     """Return a function that calls `inner` with those of its arguments at `positions`.
 
-    Positions count positional arguments, then keyword arguments in the order of the call; None
-    passes None. `n_args` is the number of positional ones.
+    Positions count positional arguments, then keyword arguments in the order of the call; for a
+    position None, `inner` receives None. `n_args` is the number of positional arguments.
     """
     if positions == [0]:
         return lambda x, *_, **__: inner(x)

@@ -1,8 +1,8 @@
-"""Computes element-wise ops of half-precision floats in float32 where a backend has no kernel.
+"""Computes elementwise ops of half-precision floats in float32 if a backend has no kernel.
 
-`execution.lowering` calls `float32_body` before it decomposes an op. The ops of a decomposition
-would otherwise each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and
-products leave the range of float16. With one rounding at the end, the result equals that of
+`execution.lowering` calls `float32_body` before it decomposes an op. Otherwise each op of a
+decomposition would round to 8 or 11 bits, and constants of float32 polynomials, thresholds and
+products would leave the range of float16. With one rounding at the end, the result equals that of
 kernels, which also compute in float32. Nothing here applies to other dtypes.
 """
 
@@ -25,10 +25,11 @@ _HALF = (float16, bfloat16)
 def float32_body(
     op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, object]
 ) -> Graph | None:
-    """Return a graph that computes an element-wise op in float32, with casts before and after.
+    """Return a graph that computes an elementwise op in float32, with casts before and after.
 
     It casts float16 and bfloat16 operands to float32, and the result back to the op's result dtype.
-    Returns None for an op that is not element-wise, or has no such operand.
+    The result is None for an op that is not elementwise, or that has no float16 or bfloat16
+    operand.
     """
     if not op.elementwise or not any(t is not None and t.dtype in _HALF for t in types):
         return None

@@ -1,7 +1,8 @@
-"""Lets people look at the memory plans that lowering makes; `compiler.program_facts` shows them.
+"""Collects the memory plans that lowering makes; `compiler.program_facts` shows them.
 
 While the context manager `inspecting` is active, `memory_plan.plan_memory` adds each plan to the
-list that it returned. Otherwise plans are dropped after lowering, and nothing is kept.
+list that the context manager yielded. Otherwise plans are dropped after lowering. The plans must
+not be changed.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ __all__ = ["InspectedPlan", "inspecting", "report_plan"]
 class InspectedPlan:
     """A memory plan with the instructions that it was made for.
 
+    A *slot* is the number of a run-time value; the *arena* is the block of memory for the program's
+    intermediate values.
+
     Attributes:
         instructions: the instructions in order.
         first, last: for each slot, the times of its first write and last use; -1 for unused slots.
             The time of an instruction is its number in program order, from 1.
-        sizes: bytes of every slot.
+        sizes: for each slot, the bytes of its value.
         places: for each slot its offset in the arena in bytes; -1 for slots outside the arena.
-        shares: slot -> slot of the result whose buffer it uses.
+        shares: slot -> slot of the program result in whose buffer its value is stored.
         arena: bytes of the arena.
-        total: bytes of the values in the arena if each had memory of its own.
+        total: bytes of the values in the arena if none of them had the same memory as another.
         results: bytes of the results that do not overwrite a parameter's buffer.
         donations: position of an output -> slot of the parameter whose buffer it overwrites.
         outputs: slots of the results.
@@ -56,7 +60,7 @@ _plans: contextvars.ContextVar[list[InspectedPlan] | None] = contextvars.Context
 def inspecting() -> Iterator[list[InspectedPlan]]:
     """Return a context manager that yields a list, to which memory plans are added.
 
-    They are all plans made while its `with` block runs.
+    These are all plans made in this thread or task while the `with` block runs.
     """
     found: list[InspectedPlan] = []
     token = _plans.set(found)
@@ -67,7 +71,7 @@ def inspecting() -> Iterator[list[InspectedPlan]]:
 
 
 def report_plan(plan: InspectedPlan) -> None:
-    """Add a memory plan to the list of the active `inspecting`, if there is one."""
+    """Add a memory plan to the list of the active `inspecting` context manager, if there is one."""
     found = _plans.get()
     if found is not None:
         found.append(plan)

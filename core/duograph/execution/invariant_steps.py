@@ -1,9 +1,10 @@
 """Splits a program into steps computed once for many calls and steps of every call.
 
-Also packs operands that several kernels read. `execution.lower` calls both functions for graphs
-above level O0. The values of Parameters and captured tensors that a compiled function does not
-write rarely change between calls; steps that depend on them alone therefore run once
-(`execution.cached_values`). Nothing here runs a step or looks at a value.
+The module also packs operands that several kernels read, which means copying them to a layout that
+the kernels read faster. `execution.lower` calls both functions for graphs above level O0. The
+values of Parameters and captured tensors that a compiled function does not write rarely change
+between calls; steps that depend only on them therefore run once (`execution.cached_values`).
+Nothing here runs a step or reads a value.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class Partition(NamedTuple):
 
     Attributes:
         reads: slots of the unwritten state that `once` reads.
-        once: steps that depend on unwritten state and constants alone.
+        once: steps that depend only on unwritten state and constants.
         rest: the instructions of each call.
         kept: slots that `once` writes and `rest` reads.
-        kernels: how many steps of `once` compute graph nodes; the others pack operands.
+        kernels: how many steps of `once` compute graph nodes; the others pack operands (copy them
+            to a layout that kernels read faster).
     """
 
     reads: tuple[int, ...]
@@ -62,16 +64,16 @@ def partition(
     sizes: list[int],
     outputs: Collection[int],
 ) -> Partition | None:
-    """Split off the steps of a program that depend on unwritten state alone.
+    """Split off the steps of a program that depend only on unwritten state, or return None.
 
-    Returns None if there is too little to gain.
+    The result is None if too little is gained.
 
     Args:
-        instructions: in order.
-        state: slots of parameters which the graph does not write and whose values rarely change.
+        instructions: the instructions in order.
+        state: slots of parameters that the graph does not write and whose values rarely change.
         constants: slots of constants.
         sizes: bytes of every slot; slots of packed operands are appended.
-        outputs: slots of results, which each call computes anew.
+        outputs: slots of results, which every call must compute again.
     """
     invariant = {*state, *constants}
     once: list[Step] = []
@@ -106,13 +108,15 @@ def partition(
 
 
 class _OperandPacker:
-    """Replaces kernel calls by variants that read an operand packed for the kernel in advance.
+    """Replaces kernel calls by variants that read an operand packed in advance.
+
+    To pack an operand is to copy it to a layout that the kernel reads faster.
 
     Attributes:
         invariant: slots that have the same value in many calls.
         sizes: bytes of every slot; slots of packed operands are appended.
         steps: the steps that pack operands, which run once.
-        packed: slot of the packed operand, by (slot, layout).
+        packed: (slot, layout) -> slot of the packed operand.
     """
 
     def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
@@ -136,10 +140,11 @@ class _OperandPacker:
         return each
 
     def step(self, each: Step) -> Step:
-        """Return a variant of a kernel call that reads one invariant operand packed.
+        """Return a variant of a kernel call that reads one of its operands packed in advance.
 
-        This is the first operand that the kernel can take packed. Returns the call itself if there
-        is none.
+        Packed means copied to a layout that the kernel reads faster. The operand is the first one
+        that is the same in many calls and that the kernel can read packed. If there is none, the
+        call itself is returned.
         """
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
@@ -161,7 +166,10 @@ def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
 
 
 def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
-    """Return a kernel call changed to read operand `k` packed, from slot `packed`."""
+    """Return a kernel call changed to read operand `k` from slot `packed`.
+
+    The slot holds the operand copied to the layout `packing`, which the kernel reads faster.
+    """
     operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
     return dataclasses.replace(step, call=packing.call, operands=operands)
 
@@ -169,13 +177,14 @@ def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
 def share_packed_operands(
     instructions: Sequence[Instruction], sizes: list[int]
 ) -> list[Instruction]:
-    """Return instructions in which several kernel calls share one packed copy of an operand.
+    """Return instructions in which kernel calls that read the same operand read one packed copy.
 
-    Without that each of them would pack it. An example is the weight by which a recurrent layer
-    multiplies at every time step.
+    Otherwise each of the calls would pack the operand, that is, copy it to a layout that the kernel
+    reads faster. An example is the weight by which a recurrent layer multiplies at every time step.
 
     Args:
-        instructions: in order; each slot that a kernel call reads is written once, before.
+        instructions: the instructions in order; each slot that a kernel call reads is written once,
+            before.
         sizes: bytes of every slot; slots of packed operands are appended.
     """
     steps = {

@@ -1,9 +1,9 @@
 """Checks in debug mode that a backend's kernels return valid buffers.
 
-While `set_context(debug=True)` is in force, `execution.lowering` wraps the steps that run one by
-one, and `execution.native_program` a program as a whole. A buffer handle is opaque: its memory is
-checked by `Backend.nbytes`, or else by reading it back with `copy_out`. Nothing here changes what a
-kernel returns.
+While `set_context(debug=True)` is set, `execution.lowering` wraps the steps that run one by one,
+and `execution.native_program` wraps a program as a whole. A buffer handle is opaque: its memory is
+checked by `Backend.nbytes`, or else by reading it back with `copy_out`. A check must not change
+what a kernel returns.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ __all__ = ["checked_program", "checked_step"]
 def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, index: int) -> Step:
     """Return a copy of a step that checks the results of each call.
 
-    A step with a result that is no tensor is returned unchanged.
+    A step with a result that is not a tensor is returned unchanged.
 
     Args:
-        types: types of values by slot; packed operands have none.
+        step: the step.
+        types: slot -> type of its value; slots of operands copied to a kernel's own layout are
+            missing.
+        backend: the backend of the kernel.
         index: index of the device.
     """
     results = [types.get(slot) for slot in step.results]
@@ -56,8 +59,9 @@ def checked_program(
     A result may be a parameter's handle, because the program may return or overwrite it.
 
     Args:
-        run: runs the program; returns a single handle if there is a single result.
+        run: function that runs the program; it returns a single handle if there is a single result.
         results: types of the results.
+        backend: the backend that linked the program.
         index: index of the device.
     """
     of = ", ".join(map(repr, results))
@@ -87,9 +91,10 @@ class _ResultCheck:
     """Checks the result handles of one kernel call.
 
     Attributes:
-        text: the call and who provides it, as shown in error messages.
-        operands: types of the operands; None for one that is absent or no tensor.
+        text: the call and the plugin that provides the kernel, as shown in error messages.
+        operands: types of the operands; None for an operand that is absent or no tensor.
         results: types of the results.
+        backend: the backend of the kernel.
         index: index of the device.
     """
 
@@ -102,7 +107,7 @@ class _ResultCheck:
     def kernel(self, run: HandleFunction, single: bool) -> HandleFunction:
         """Return a function that runs a kernel, checks its results and returns them.
 
-        `single` says that the kernel returns one handle rather than a tuple.
+        `single` says that the kernel returns one handle instead of a tuple.
         """
 
         def checked(*handles: Handle) -> object:
@@ -125,7 +130,7 @@ class _ResultCheck:
         """Return the exception to raise after a kernel raised `error`.
 
         Errors of duograph, and those that the backend interface allows in a kernel, are returned
-        unchanged; any other is wrapped in a BackendError.
+        unchanged; any other error is wrapped in a BackendError.
         """
         if isinstance(error, (DuographError, IndexError, MemoryError)):
             return error
@@ -135,9 +140,11 @@ class _ResultCheck:
         return BackendError(f"{self.text} returned {got}; wanted {wanted}")
 
     def result(self, handle: Handle, type_: TensorType, others: Sequence[Handle]) -> None:
-        """Raise BackendError unless a result handle is valid memory of its own for the given type.
+        """Raise BackendError unless a result handle is valid memory that no other value uses.
 
         Args:
+            handle: the handle.
+            type_: the type of the result.
             others: handles of the operands, then of the results before this one.
         """
         if type_.nbytes:
@@ -194,7 +201,7 @@ class _ResultCheck:
 def _is_dense(array: Array, type_: TensorType) -> bool:
     """Return whether an array is contiguous memory of a tensor type.
 
-    It may have the type's shape, be flat, or be of bytes.
+    The array may have the type's shape, be flat, or consist of bytes.
     """
     if array.dtype == np.uint8 and array.nbytes == type_.nbytes:
         return array.flags.c_contiguous

@@ -1,6 +1,7 @@
 """Decides how one op runs on a backend: by a kernel, or by its NumPy reference on the host.
 
-`execution.lowering` calls it for each op on tensors. Nothing here looks at more than one node.
+`execution.lowering` calls the module for each op on tensors. Each decision may depend on a single
+node only; decisions about several nodes are made by the passes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def kernel(
 ) -> PreparedCall | None:
     """Return the backend's prepared kernel call for an op on operands of the given types.
 
-    Returns None if the backend has none, or if the op always runs on the host.
+    The result is None if the backend has no kernel for the op, or if the op always runs on the
+    host.
     """
     if op.host:
         return None
@@ -109,6 +111,7 @@ def host_call(
     """Return a function that runs an op's NumPy reference on host copies of its operands.
 
     The function takes buffer handles, and returns those of the results, copied to the device.
+    `types` and `results` are the types of the operands and results.
     """
     reference = op.reference_rule
     assert reference is not None
@@ -141,9 +144,10 @@ def _collective_call(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a function that runs a collective, as `host_call`.
+    """Return a function that runs a collective, like `host_call`.
 
-    The arrays stay on the device if the engine of the group moves them from there.
+    The arrays are not copied to the host if the communication engine of the group moves them
+    directly from the device.
     """
     reference = op.reference_rule
     assert reference is not None

@@ -1,8 +1,8 @@
 """Lowers a graph to an executable for a device: graph passes, fused kernels, linking.
 
 The tape, eager mode and compiled functions call `lower`; `compiler.compiled_program` calls
-`lower_program`, which also plans for Parameters and their new values. Nothing here depends on the
-values of tensors.
+`lower_program`, which also plans for Parameters and their new values. Lowering must not depend on
+the values of tensors, because the executable serves all values.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def lower(
 ) -> HandleFunction:
     """Run the graph passes and lower a graph to a function on a device's buffer handles.
 
-    The arguments are those of `lower_program`; `links` is that of `_maker`. While there are
-    observers, the function reports its kernels to them.
+    The arguments are those of `lower_program`. `links` says whether a graph without control flow
+    becomes one native program at "O0" as well. If there are observers when this runs, the function
+    reports its kernels to them.
     """
     make = _maker(graph, device, watch, level, notes, links=links)
     return make(observers.state.building).run
@@ -67,13 +68,14 @@ def lower_program(
     Args:
         graph: the graph before the passes.
         device: the device on which it will run.
-        watch: called with the name of each pass and the graph after it.
-        level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one
-            native program of graphs without control flow, "O2" also of graphs with it.
+        watch: function that is called with the name of each pass and the graph after it, or None.
+        level: "O0" runs op by op. "O1" compiles fused regions if the backend can, and makes one
+            native program of graphs without control flow. "O2" also makes one of graphs with
+            control flow.
         notes: list that receives a line about what was compiled, and one for each reason why
             something was not.
-        updates: position of an output -> index of the parameter of which it is the new value. Where
-            the two can share memory, the executable has `donations`.
+        updates: position of an output -> index of the parameter whose new value it is. If the two
+            can have the same memory, the executable has `donations`.
         state: indices of parameters whose values rarely change between calls and which the graph
             does not write. If it pays to compute once what depends on them alone, the executable
             has an `invariant` part.
@@ -96,12 +98,12 @@ def _maker(
 ) -> Callable[[bool], Executable]:
     """Run the graph passes; return a function that lowers the resulting graph.
 
-    The function takes whether the executable is to report its kernels to observers. The arguments
-    are those of `lower_program`.
+    The returned function takes a bool: whether the executable reports its kernels to observers. The
+    arguments are those of `lower_program`.
 
     Args:
-        links: whether a graph without control flow becomes one native program at "O0" too; it
-            calls the same kernels.
+        links: whether a graph without control flow becomes one native program at "O0" as well. The
+            program calls the same kernels.
     """
     notes = [] if notes is None else notes
     whole = None if level == "O0" else compiled_graph(graph, device, watch, notes)
@@ -130,7 +132,8 @@ class Optimised(NamedTuple):
 
     Attributes:
         graph: the graph.
-        problem: why regions cannot be compiled, so that it runs op by op; None if they can.
+        problem: why the backend cannot compile regions, so that the graph runs op by op; None if it
+            can.
         notes: lines of the passes for the user.
     """
 
@@ -142,7 +145,10 @@ class Optimised(NamedTuple):
 def optimise(
     graph: Graph, device: Device, watch: Watch | None, level: str, state: Collection[int]
 ) -> Optimised:
-    """Run the graph passes of a jit level; the arguments are those of `lower_program`."""
+    """Run the graph passes of a jit level; return the new graph and notes on it.
+
+    The arguments are those of `lower_program`.
+    """
     problem = None if level == "O0" else cannot_compile(device)
     fuses = level != "O0" and problem is None
     notes: list[str] = []
@@ -161,8 +167,15 @@ def lower_closed(
 ) -> HandleFunction:
     """Lower a graph that the passes have already rewritten, or a sub-graph of one, to a function.
 
-    The function takes and returns buffer handles. `regions` are the compiled calls of fused
-    regions; `backend` is that of `device` if not given. `observed`: kernels report to observers.
+    The function takes and returns buffer handles.
+
+    Args:
+        graph: the graph.
+        device: the device on which it will run.
+        regions: the compiled calls of fused regions.
+        level: the jit level.
+        backend: the backend; None stands for the backend of the device.
+        observed: whether the kernels report to observers.
     """
     work = _GraphLowering(graph, device, regions or {}, level, None, backend, False, observed)
     return work.executable({}, ()).run
@@ -172,8 +185,9 @@ class _GraphLowering:
     """Lowers one graph that has been through the passes to an executable for a device.
 
     Attributes:
-        work: the instructions of the graph, and what else lowering collected.
+        work: the `Lowering` with the instructions, constants and sizes that it collected.
         params, outputs: slots (numbers of run-time values) of the graph's parameters and results.
+        graph, device, regions, level, notes, links, observed: see `lower_closed` and `_maker`.
     """
 
     def __init__(
@@ -203,9 +217,9 @@ class _GraphLowering:
         self.outputs = self.work.graph(graph, self.params, True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
-        """Return the lowered graph as an executable; arguments as in `lower_program`.
+        """Return the lowered graph as an executable; `lower_program` describes the arguments.
 
-        If it pays, the executable has an `invariant` part: the steps that depend on `state` alone.
+        If it pays, the executable has an `invariant` part: the steps that depend only on `state`.
         """
         whole = self._linked(self.work.steps, (), self.notes, updates)
         if whole is None:  # there are loops or branches, which only a native program runs
@@ -246,7 +260,10 @@ class _GraphLowering:
         return partition(work.steps, set(state), set(work.constants), work.sizes, set(self.outputs))
 
     def _segments(self, instructions: Sequence[Instruction], notes: list[str]) -> list[Instruction]:
-        """Make native calls of what is between the collectives of a program."""
+        """Replace each stretch of kernel calls between the collectives of a program by one C call.
+
+        Returns the new instructions. A line about them is appended to `notes`.
+        """
         work = self.work
         reason = answer(
             work.backend, "links", lambda: checked_reason(work.backend.links(self.device.index))
@@ -280,9 +297,9 @@ class _GraphLowering:
     ) -> Executable | None:
         """Make an executable of instructions: a native program if possible, else a Python function.
 
-        `further` are slots whose handles a call passes after the graph's parameters. Returns None
-        if there are loops or branches among the instructions and the backend makes no native
-        program of them.
+        `further` are slots whose handles a call passes after the graph's parameters;
+        `lower_program` describes `notes` and `updates`. The result is None if there are loops or
+        branches among the instructions and the backend makes no native program of them.
         """
         work = self.work
         if self.level != "O0" or self.links:

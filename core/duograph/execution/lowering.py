@@ -2,7 +2,7 @@
 
 `execution.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes
 that it collected. A *slot* is the number under which a program stores a value at run time. Nothing
-here runs a kernel, except small calls without operands, whose results become constants.
+here may run a kernel, except small calls without operands, whose results become constants.
 """
 
 from __future__ import annotations
@@ -64,21 +64,21 @@ class Lowering:
         backend: the device's backend.
         device: the device on which the graph will run.
         regions: compiled calls of fused regions; the nodes of other regions run one by one.
-        level: "O0", "O1" or "O2".
-        lower_subgraph: lowers a graph that a control-flow op calls.
-        observed: steps report their calls to observers.
+        level: the jit level: "O0", "O1" or "O2".
+        lower_subgraph: function that lowers a graph that a control-flow op calls.
+        observed: whether steps report their calls to observers.
 
     Attributes:
         steps: the instructions so far.
-        constants: buffer handles, or Python objects, by slot.
+        constants: slot of a constant -> its buffer handle or Python object.
         sizes: bytes of every slot.
-        types: types of the values by slot.
-        hosts: the type of each slot that holds a Python number, object or stack.
+        types: slot -> type of its value.
+        hosts: slot that holds a Python number, object or stack -> its type.
         python: name of the first thing that only Python can run, which keeps the graph from being
-            one native program; "" if none.
+            one native program; "" if there is none.
         host_constants: slots of constants that are Python objects.
-        aliases: slots that name memory of other slots.
-        depth: nesting of loops and branches around the current node.
+        aliases: slots that refer to the memory of other slots.
+        depth: how many loops and branches enclose the current node.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Lowering:
         self.depth = 0
 
     def slot(self, type_: ValueType) -> int:
-        """Allocate the slot, a number, of a run-time value of a given type; return it."""
+        """Allocate and return a slot number for a run-time value of a given type."""
         slot = len(self.sizes)
         self.types[slot] = type_
         if isinstance(type_, TensorType):
@@ -126,8 +126,8 @@ class Lowering:
     def graph(self, graph: Graph, slots: list[int], root: bool) -> list[int]:
         """Append a graph's instructions; return the slots of its outputs.
 
-        `slots` are those of its parameters. `root` says that this is the whole graph rather than a
-        part of it.
+        `slots` are the slots of the graph's parameters. `root` says that this is the whole graph
+        instead of a part of it.
         """
         env = dict(enumerate(slots))
         out = set(graph.outputs)
@@ -143,8 +143,9 @@ class Lowering:
         """Append the instructions of one graph node; return the slots of its results.
 
         Args:
+            node: the node.
             graph: the graph that the node is in.
-            env: the slot of each value of `graph` so far.
+            env: value of `graph` -> its slot, for all values so far.
             is_result: whether the node computes a result of the whole graph.
         """
         op = node.op
@@ -212,9 +213,9 @@ class Lowering:
     ) -> list[int]:
         """Append the instructions of a tensor op; return the slots of its results.
 
-        These are a call of its kernel; without a kernel, the instructions of its body or
-        decomposition; without either, a call of its NumPy reference on the host. A small constant
-        is computed at once.
+        The instruction is a call of the op's kernel. Without a kernel, the instructions are those
+        of its body or decomposition. Without a body or decomposition, the instruction is a call of
+        its NumPy reference on the host. A small constant is computed immediately.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
@@ -276,7 +277,8 @@ class Lowering:
     ) -> list[int]:
         """Append an instruction that calls a prepared kernel; return the slots of its results.
 
-        `pure` says that the results depend on the operands alone and have memory of their own.
+        `pure` says that the results depend only on the operands and do not lie in the memory of
+        other values.
         """
         slots = [self.slot(t) for t in results]
         self.steps.append(
@@ -314,7 +316,7 @@ class Lowering:
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
         """Lower a loop body or a branch; return its instructions and the slots of its outputs.
 
-        `slots` are those of its parameters.
+        `slots` are the slots of the graph's parameters.
         """
         before, self.steps = self.steps, []
         self.depth += 1
@@ -326,7 +328,7 @@ class Lowering:
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
         """Append the instruction of a while loop; return the slots of its results.
 
-        They are the values of the loop variables after the last iteration.
+        The results are the values of the loop variables after the last iteration.
         """
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
@@ -367,14 +369,17 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot name the memory of `slot`; return it."""
+        """Append an instruction that makes a new slot refer to the memory of `slot`.
+
+        Returns the new slot; `type_` is the type of its value.
+        """
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
         return made
 
     def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
-        """Return the kernel calls among instructions; in debug mode each one checks its results."""
+        """Return the kernel calls among instructions; in debug mode, each checks its results."""
         steps = [s for s in instructions if isinstance(s, Step)]
         if not context.settings.debug:
             return steps
@@ -402,9 +407,12 @@ class Lowering:
     ) -> HandleFunction | None:
         """Return a Python function that runs instructions in order, or None.
 
-        None means that there are loops or branches among them, which only native programs run.
+        The result is None if there are loops or branches among them, which only native programs
+        run.
 
         Args:
+            graph: the graph that was lowered.
+            instructions: the instructions.
             further: slots whose handles a call passes after the parameters.
             outputs: slots of the results.
         """
@@ -437,7 +445,7 @@ class Lowering:
 
 
 def _spans(node: GraphNode) -> tuple[SourceSpan, ...]:
-    """Return the source locations of a node; those of all its ops for a fused region."""
+    """Return the source locations of a node; for a fused region, those of all its ops."""
     inside = node.attributes["body"].nodes if node.op.name == "region" else ()
     found = {(s.file, s.line): s for n in (*inside, node) if (s := n.span) is not None}
     return tuple(found.values())

@@ -1,10 +1,10 @@
-"""Plans the memory of a lowered graph: offsets in one arena, and which values share memory.
+"""Plans the memory of a lowered graph: offsets in one arena, and which values use the same memory.
 
 `execution.native_program` calls `plan_memory` once per program. A value lives from the instruction
 that writes it to the last one that reads it. Three things save memory:
 
 - a kernel call that may overwrite an operand does so if no later instruction reads the operand;
-- values with disjoint lifetimes share an offset in the arena;
+- values with disjoint lifetimes may have the same offset in the arena;
 - a result that is the new value of a parameter may overwrite the parameter's buffer (a *donation*)
   if no later step reads the old value and no later step can fail. A call that raises therefore
   leaves all parameters as they were.
@@ -25,17 +25,18 @@ ALIGNMENT = 64  # bytes, of offsets in the arena
 
 
 class MemoryPlan(NamedTuple):
-    """The memory layout of a lowered graph: arena offsets, shared memory, donated buffers.
+    """The memory layout of a lowered graph: arena offsets, common memory, donated buffers.
 
-    A *slot* is the number of a run-time value.
+    A *slot* is the number of a run-time value. The *arena* is the block of memory for the program's
+    intermediate values.
 
     Attributes:
         places: for each slot its offset in the arena in bytes; -1 for slots outside the arena.
-        shares: slot -> slot of the result whose buffer it uses, because the result overwrites it
-            later.
+        shares: slot -> slot of the program result in whose buffer its value is stored, because the
+            result later overwrites the value there.
         arena: bytes of the arena.
         values: number of values in the arena.
-        total: bytes of these values if each had memory of its own.
+        total: bytes of these values if none had the same memory as another.
         results: bytes of the results that do not overwrite a parameter's buffer.
         donations: position of an output -> slot of the parameter whose buffer it overwrites.
     """
@@ -80,9 +81,9 @@ class _Lifetimes:
         first, last: for each slot, times of the first write and last use; -1 for unused slots.
         steps: (time, step) of all kernel calls.
         pinned: slots that are written more than once or have an alias; they are never overwritten.
-        sources: alias slot -> the slots whose memory it may name.
+        sources: slot that is an alias -> the slots to whose memory it may refer.
         now: time of the present instruction.
-        last_failure: time of the last instruction that may raise.
+        last_failure: time of the last instruction that may raise an error.
     """
 
     def __init__(self, n_slots: int) -> None:
@@ -137,7 +138,8 @@ class _Lifetimes:
     def host(self, each: HostStep) -> None:
         """Record the slots that an instruction on Python values reads and writes.
 
-        Values popped from a stack need no memory: they stay in that of the stack.
+        Values popped from a stack need no memory of their own, because they stay in the stack's
+        memory.
         """
         for slot in each.operands:
             self.read(slot)
@@ -152,7 +154,7 @@ class _Lifetimes:
     def loop(self, each: Loop) -> None:
         """Record the slots that a loop and its body read and write.
 
-        Values from outside that an iteration reads live until the loop ends.
+        A value from outside the loop that an iteration reads is kept until the loop ends.
         """
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
@@ -194,16 +196,16 @@ def plan_memory(
     outputs: Sequence[int],
     updates: Mapping[int, int] | None = None,
 ) -> MemoryPlan:
-    """Decide where each value of a lowered graph lives; return the memory plan.
+    """Decide where each value of a lowered graph is stored; return the memory plan.
 
     A value gets an offset in the arena, or the buffer of a result that overwrites it.
 
     Args:
-        instructions: in order.
-        given: slots of parameters and constants, which have memory already.
+        instructions: the instructions in order.
+        given: slots of parameters and constants, which already have memory.
         sizes: bytes of every slot.
         outputs: slots of the results.
-        updates: position of an output -> slot of the parameter of which it is the new value.
+        updates: position of an output -> slot of the parameter whose new value it is.
     """
     lives = _Lifetimes(len(sizes))
     known = set(given)
@@ -257,8 +259,8 @@ def _donations(
 ) -> dict[int, int]:
     """Return the parameters' buffers that outputs can overwrite.
 
-    Maps the position of an output to the slot of the parameter. `updates` says which parameter an
-    output is the new value of; `results` are the output slots that an instruction writes.
+    The result maps the position of an output to the slot of the parameter. `updates` says of which
+    parameter an output is the new value; `results` are the output slots that an instruction writes.
     """
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
@@ -282,7 +284,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a kernel can write its result over one of its operands, both given by slot."""
+    """Return whether a kernel can write result slot `result` over operand slot `operand`."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -296,11 +298,11 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return, for each slot, the slot whose memory it shares, or the slot itself.
+    """Return, for each slot, the slot whose memory it uses, which may be the slot itself.
 
-    If a kernel may overwrite its operand a with its result b, b shares the memory of a; if another
-    kernel then overwrites b with c, c shares the memory of a, too. `given` slots are never
-    overwritten; results in `taken` overwrite a parameter's buffer instead.
+    If a kernel may overwrite its operand a with its result b, b uses the memory of a; if another
+    kernel then overwrites b with c, c uses the memory of a as well. Slots in `given` (parameters
+    and constants) are never overwritten; results in `taken` overwrite a parameter's buffer instead.
     """
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
@@ -331,7 +333,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
         spans: (time of first use, time of last use, bytes, slot) of every value.
 
     Returns:
-        The offset by slot, and the size of the arena, in bytes.
+        slot -> offset in bytes, and the size of the arena in bytes.
     """
     offsets: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset

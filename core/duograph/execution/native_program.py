@@ -1,8 +1,8 @@
-"""Makes one call of a whole graph, by `Backend.compile_graph` or by `Backend.link`.
+"""Turns a whole graph into one C call, by `Backend.compile_graph` or by `Backend.link`.
 
-`execution.lower` calls `compiled_graph` above level O0, and `native_program`, which plans memory,
-after lowering. If both return None the graph runs step by step in Python. Nothing here chooses
-kernels or changes what instructions compute.
+Above level O0, `execution.lower` calls `compiled_graph` before lowering, and after lowering
+`native_program`, which plans memory. If both return None the graph runs step by step in Python.
+Nothing here chooses kernels or changes what instructions compute.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ def native_program(
     notes: list[str],
     stepwise: Callable[[], HandleFunction],
 ) -> Executable | None:
-    """Plan memory and link a lowered graph to one native program; None if the backend cannot.
+    """Plan memory and link a lowered graph to one native program; None if that is not possible.
 
     Args:
         work: the lowered graph.
         graph: the graph that was lowered.
-        instructions: all of `work`, or some of them.
+        instructions: all instructions of `work`, or some of them.
         params: slots of the handles that a call receives: the graph's parameters, and what else the
             instructions read.
         outputs: slots of the results.
-        updates: position of an output -> slot of the parameter of which it is the new value.
+        updates: position of an output -> slot of the parameter whose new value it is.
         notes: list that receives lines about the program, or the reason why there is none.
-        stepwise: makes a function that runs the same graph step by step; it is called when the
-            native program meets a value that it cannot compute.
+        stepwise: function that makes a function that runs the same graph step by step; it is called
+            when the native program meets a value that it cannot compute.
     """
     if any(work.hosts.get(slot) is STACK for slot in (*params, *outputs)):
         work.python = work.python or "a stack"
@@ -104,13 +104,13 @@ def compiled_graph(
 ) -> tuple[Executable, Executable] | None:
     """Ask the backend to compile a whole graph (`Backend.compile_graph`); None if it does not.
 
-    The backend receives the graph after the clean-up passes of O0. The second executable is the
-    form of the first one that reports to observers.
+    The backend receives the graph after the clean-up passes of O0. The second executable of the
+    result is the form of the first that reports to observers.
 
     Args:
         graph: the graph before all passes.
         device: the device on which it will run.
-        watch: called with the name of each pass and the graph after it.
+        watch: function that is called with the name of each pass and the graph after it, or None.
         notes: list that receives a line if the graph was compiled, or the backend's reason.
     """
     backend, index = registry.backend(device.name), device.index
@@ -144,8 +144,8 @@ def compiled_graph(
 def _is_offered(graph: Graph) -> bool:
     """Return whether the backend may be asked to compile a whole graph.
 
-    Its parameters and results must be tensors; no node, in sub-graphs either, may have side effects
-    or run on the host.
+    Its parameters and results must be tensors. No node, including those of sub-graphs, may have
+    side effects or run on the host.
     """
     ends = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
     return all(isinstance(t, TensorType) for t in ends) and _is_pure(graph)
@@ -159,7 +159,7 @@ def _is_pure(graph: Graph) -> bool:
 
 
 def _added_kernel(graph: Graph, backend: Backend, index: int) -> str | None:
-    """Return which op of a graph has a kernel that a plugin added, and whose; None if none has."""
+    """Return a text that says which op of a graph a plugin's kernel computes, or None."""
     for node in graph.nodes:
         kinds = tuple([None if i is None else graph.types[i] for i in node.operands])
         if not node.op.graph_only and not any(isinstance(t, HostType) for t in kinds):
@@ -198,7 +198,7 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
 def _checked(
     linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int
 ) -> LinkedProgram:
-    """Return a linked program that, in debug mode, checks its results: their number and buffers."""
+    """Return a linked program that, in debug mode, checks the number and buffers of its results."""
     if not context.settings.debug:
         return linked
     bind = linked.bind
@@ -223,8 +223,8 @@ def _planned(
 ) -> tuple[Program, str]:
     """Plan the memory of instructions; return the program to link, and a line for the log.
 
-    `given` are the slots that a call receives. A result that is a constant, or shares memory with
-    another slot, is copied to a new slot.
+    `given` are the slots that a call receives. A result that is a constant, or that has the memory
+    of another slot, is copied to a new slot.
     """
     slots = list(outputs)
     for position, slot in enumerate(slots):
@@ -258,16 +258,16 @@ def _executable(
     stepwise: Callable[[], HandleFunction] | None,
     n_params: int,
 ) -> Executable:
-    """Wrap a linked native program as an `Executable`.
+    """Wrap a program that the backend linked into one C call as an `Executable`.
 
     Args:
         linked: the program; it takes one list of buffer handles.
         draws: functions that advance the random generator and return its state; each call passes
             these states after the other handles.
         planned: donations of the memory plan; used if the program names none of its own.
-        stepwise: makes a function that runs the same graph in Python, for values that the native
-            program cannot compute; None if there are none.
-        n_params: number of the graph's parameters, which that function takes.
+        stepwise: function that makes a function that runs the same graph in Python, for values that
+            the native program cannot compute; None if there are no such values.
+        n_params: number of the graph's parameters, which the function made by `stepwise` takes.
     """
     run = linked.run
 

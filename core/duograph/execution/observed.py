@@ -1,7 +1,8 @@
 """The form of lowered programs that reports each kernel to observers (`backend.observers`).
 
-`execution.lowering` wraps the steps that run one by one, and `execution.native_program` a program
-as a whole, while they lower for observers. Nothing here changes what a program computes.
+While they lower for observers, `execution.lowering` wraps the steps that run one by one, and
+`execution.native_program` wraps a program as a whole. The reports must not change what a program
+computes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> li
 
 
 def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step:
-    """Return one step in the form that reports to observers; see `watched_steps`."""
+    """Return a step in the form that reports each of its calls to observers."""
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)
@@ -50,7 +51,7 @@ def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step
 
 
 def _work(step: Step, device: Device) -> Work:
-    """Return the description of a kernel call that observers receive with its times."""
+    """Return the description of a kernel call that observers receive together with its run time."""
     kind = "python" if step.name == "host_call" else "kernel"
     name = step.name or "copy"
     if kind == "python":
@@ -67,7 +68,8 @@ def timed_program(
 ) -> Run | None:
     """Return a function that runs a linked program and reports its kernels to observers.
 
-    Returns None if the program cannot tell the times of its kernels (`LinkedProgram.timed`).
+    The result is None if the program cannot measure the times of its kernels
+    (`LinkedProgram.timed`). `instructions` are those of the program, in order.
     """
     timed, run = linked.timed, linked.run
     if timed is None:
@@ -93,15 +95,15 @@ def timed_program(
 
 
 def _host_work(step: HostStep) -> Work:
-    """Return the description of an instruction on Python numbers; observers never receive it.
+    """Return a placeholder for an instruction on Python numbers, which observers never receive.
 
-    It keeps the position of the instruction in the program, by which kernels report.
+    It keeps the position of the instruction in the program, because times are reported by position.
     """
     return Work("host", step.name)
 
 
 def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
-    """Return a function that runs a graph which a backend compiled as a whole, as one event."""
+    """Return a function that runs a graph compiled as a whole and reports it as one event."""
     types = (*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs])
     nbytes = sum(t.nbytes for t in types if isinstance(t, TensorType))
     spans = {(s.file, s.line): s for node in graph.nodes if (s := node.span) is not None}
@@ -113,7 +115,7 @@ def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
 
 
 def _timer(backend: Backend, device: Device) -> DeviceTimer | None:
-    """Return the clock of a device with a queue, or None."""
+    """Return the device clock that times asynchronous kernels, or None if the device has none."""
 
     def ask() -> DeviceTimer | None:
         found: object = backend.timer(device.index)

@@ -1,7 +1,7 @@
-"""Calls optional methods of a backend; the core can do without their answers.
+"""Calls optional methods of a backend, without whose answers the core can work.
 
-`execution` and `passes` call it. If a method raises or returns an invalid value, it gets one
-warning, and the caller treats the method as unavailable. An error of such a method never reaches
+`execution` and `passes` call it. If a method raises or returns an invalid value, one warning is
+given, and the caller treats the method as unavailable. An error of such a method must never reach
 the user as an exception.
 """
 
@@ -23,11 +23,12 @@ _warned: set[tuple[str, str, str]] = set()
 
 
 def answer(backend: Backend, method: str, ask: Callable[[], Answer]) -> Answer | str:
-    """Return what an optional method of a backend returned; if it fails, warn.
+    """Return the result of an optional method of a backend; if the method fails, warn.
 
-    After a failure the text of the error is returned. A warning is given once per method and text.
+    After a failure, the text of the error is returned. A warning is given once per method and text.
 
     Args:
+        backend: the backend, for the text.
         method: name of the method, for the text.
         ask: function that calls the method, checks its result and returns it.
     """

@@ -1,10 +1,10 @@
-"""Decides by reference count if a tensor's buffer may be overwritten or assumed constant.
+"""Decides by reference count whether a tensor's buffer may be overwritten or assumed constant.
 
-A *holder* of a buffer handle is any Python reference to it: the `_buf` of a Tensor (an alias such
-as a reshape shares it), residuals of a tape, the handles that a compiled program stores between
-calls, a NumPy array made by `copy_out`, an argument list of a running call. CPython's reference
-count is therefore the exact number of holders, and this module is the only one of the core that
-reads it.
+A *holder* of a buffer handle is any Python reference to it: the `_buf` of a Tensor (aliases such as
+reshapes refer to the same handle), residuals of a tape, the handles that a compiled program stores
+between calls, a NumPy array made by `copy_out`, an argument list of a running call. CPython's
+reference count is therefore the exact number of holders, and this module is the only one of the
+core that reads it.
 
 A count kept by Tensor itself would need a finaliser on every Tensor; one that does nothing already
 adds 18 % to an eager `a + b` of three floats (CPython 3.11). On Python implementations without
@@ -39,7 +39,8 @@ def owns_buffer(tensor: Tensor, borrowed: int = 0) -> bool:
     """Return whether the tensor is the only holder of its buffer handle.
 
     Args:
-        borrowed: number of further references that the caller knows and that do not count, such as
-            one in its own argument list.
+        tensor: the tensor.
+        borrowed: number of further references that the caller knows and that are not counted, such
+            as a reference in its own argument list.
     """
     return _EXACT and holders(tensor) == 1 + borrowed

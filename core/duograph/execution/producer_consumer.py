@@ -1,7 +1,7 @@
 """Fuses a kernel call of a lowered graph with the only call that reads its result.
 
-`execution.lower` calls this with the instructions of every graph above level O0. It must not move a
-kernel call past an instruction that writes memory that existed before it.
+`execution.lower` calls this with the instructions of every graph above level O0. A kernel call must
+not move past an instruction that writes to older memory, because the call may read that memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ __all__ = ["fuse_producer_consumer"]
 def fuse_producer_consumer(
     instructions: Sequence[Instruction], outputs: Collection[int]
 ) -> list[Instruction]:
-    """Fuse each kernel call with the only later call that reads its result, if both allow it.
+    """Fuse each kernel call with the only later call that reads its result, if both calls allow it.
 
     The function `PreparedCall.fuse_consumer` of the first call makes the fused call, which takes
-    the position of the second. Between the two there may be only kernel calls, since these write
-    nothing but new memory. Returns the instructions that remain.
+    the position of the second. Only kernel calls may be between the two, because these write only
+    new memory. Returns the instructions that remain.
 
     Args:
-        instructions: in order; each slot that a kernel call reads is written once, before.
+        instructions: the instructions in order; each slot that a kernel call reads is written once,
+            before.
         outputs: slots that are read after the instructions.
     """
     reads = collections.Counter([*slots_read(instructions), *outputs])

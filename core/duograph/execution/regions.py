@@ -1,7 +1,7 @@
 """Compiles the fused regions of a program, all in one batch, for jit levels above O0.
 
-`execution.lower` calls it after the graph passes. It asks the backend for kernels; it neither
-chooses nor changes regions.
+`execution.lower` calls it after the graph passes. It asks the backend for kernels. It must neither
+choose nor change regions, which the pass `fuse` has formed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
 
     Returns:
         The prepared call for each region body that the backend compiled, and lines for the user:
-        one that counts regions and kernels, and one for each reason why regions have no call.
+        one line with the numbers of regions and kernels, and one for each reason why regions have
+        no call.
     """
     backend = registry.backend(device.name)
     bodies: dict[str, list[Graph]] = {}
@@ -72,7 +73,7 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
 
 
 def _counted(number: int, noun: str) -> str:
-    """Return "1 kernel", "2 kernels", and so on."""
+    """Return a number with a noun, such as "1 kernel" or "2 kernels"."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
@@ -139,10 +140,10 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Add the bodies of a graph's fused regions, sub-graphs included, to `bodies`.
+    """Add the bodies of a graph's fused regions, including those in sub-graphs, to `bodies`.
 
-    The key is the printed form of a body: bodies with the same one compute the same, so that one
-    kernel serves them. `seen` are the graphs already collected.
+    The key is the printed form of a body. Bodies with the same printed form compute the same, so a
+    single kernel serves all of them. `seen` are the graphs already collected.
     """
     if graph in seen:
         return

@@ -1,9 +1,9 @@
-"""Runs native segments of a program between its collectives, and polls those in flight.
+"""Runs native segments of a program between its collectives, and polls pending collectives.
 
 `execution.lower` cuts the instructions of such a program at every collective and at other steps
-that run in Python. The kernels between two cuts become one native call, with an arena of its own.
-While collectives are in flight, segments are short, and after each one the engine is polled. There
-is no progress thread, because it would compete with the kernels for cores.
+that run in Python. The kernels between two cuts become one native call with its own arena. While
+collectives are pending, segments are short, and the communication engine is polled after each one.
+There must be no progress thread, because it would compete with the kernels for cores.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEGMENT_BYTES = 8 * 2**20
 
 
 def polling(steps: Sequence[Step]) -> list[Step]:
-    """Return steps that poll the collectives in flight after each kernel call."""
+    """Return steps that poll the pending collectives after each kernel call."""
     found: list[Step] = []
     pending = 0
     for step in steps:
@@ -65,18 +65,20 @@ def native_segments(
     device: Device,
     level: str,
 ) -> tuple[list[Instruction], int]:
-    """Replace runs of kernel calls between steps that run in Python by native calls.
+    """Replace each stretch of kernel calls between steps that run in Python by one C call.
 
     Args:
-        instructions: in order.
+        instructions: the instructions in order.
         outputs: slots that are read after them.
-        sizes, types: of all slots.
-        constants: buffer handles by slot.
+        sizes, types: bytes and types of all slots.
+        constants: slot of a constant -> its buffer handle.
+        backend, device: what runs the instructions.
         level: the jit level.
 
     Returns:
-        The new instructions, and the number of native calls. Where the backend cannot link, and in
-        programs with loops and branches, the instructions stay as they are.
+        the new instructions, and the number of C calls made from several kernel calls. If the
+            backend cannot link, or the program has loops or branches, the instructions stay
+            unchanged.
     """
     if not all(isinstance(each, Step) for each in instructions):
         return list(instructions), 0
@@ -101,7 +103,10 @@ def native_segments(
 
 
 def _runs(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Return (begin, end) of consecutive steps that stay together; Python steps are alone."""
+    """Return (begin, end), end exclusive, of the runs of steps that one C call may replace.
+
+    A step that runs in Python is a run by itself.
+    """
     found: list[tuple[int, int]] = []
     pending = nbytes = 0
     open_run = False
@@ -120,7 +125,7 @@ def _runs(steps: Sequence[Step]) -> list[tuple[int, int]]:
 
 
 def _is_native(step: Step) -> bool:
-    """Return whether a step is a kernel of the backend: not Python, and not run on the host."""
+    """Return whether a step is a pure kernel of the backend, run by neither Python nor the host."""
     return step.op is not None and step.name not in CONTROL_OPS and not (
         step.op.host or step.op.host_fallback or not step.pure
     )  # fmt: skip
@@ -136,7 +141,11 @@ def _segment(
     device: Device,
     level: str,
 ) -> Step | None:
-    """Link kernel calls to one native call that returns the slots `kept`; None if it cannot be."""
+    """Link kernel calls into one C call that returns the slots `kept`, or return None.
+
+    The result is None if the backend refuses to link them. The other arguments are described in
+    `native_segments`.
+    """
     written = {s for step in steps for s in step.results}
     read = list(dict.fromkeys(s for step in steps for s in step.operands if s >= 0))
     given = [s for s in read if s not in written and s not in constants]

@@ -1,8 +1,8 @@
 """Attaches to an exception the user's source location of the graph node that raised it.
 
 The executor and the interpreter mark exceptions that kernels and Python functions raise; compiled
-functions add the location to the error's text. An exception that is marked already keeps its mark,
-so the innermost location counts.
+functions add the location to the error's text. An exception that is already marked must keep its
+mark, so that the innermost location counts.
 """
 
 from __future__ import annotations

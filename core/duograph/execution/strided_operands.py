@@ -1,7 +1,8 @@
 """Leaves out copies of transposed, sliced and broadcast operands that kernels can read in place.
 
 `execution.lower` calls this with the instructions of every graph above level O0, after kernel calls
-were fused. A kernel says with `PreparedCall.layouts` what it can read. Nothing here runs a step.
+were fused. A kernel declares with `PreparedCall.layouts` what it can read. Nothing here runs a
+step.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ __all__ = ["read_in_place"]
 def read_in_place(
     instructions: Sequence[Instruction], outputs: Collection[int]
 ) -> list[Instruction]:
-    """Remove each movement of data that only kernel calls read which can do without it.
+    """Remove each copy instruction whose readers are kernel calls that can read the original.
 
-    These calls then read the buffer that the data lies in, as a `View`. A movement stays if its
+    A *movement* is an instruction that copies a transposed, sliced or broadcast tensor. Without it,
+    the kernel calls read the original buffer as a `View`, with strides. A movement is kept if its
     result is an output, if one reader needs it dense, or if there is a loop, a branch or a copy
-    between it and a reader. Movements of moved data become one view.
+    between it and a reader. Two movements, the second of which reads the result of the first,
+    become a single view.
 
     Args:
-        instructions: in order; each slot that a kernel call reads is written once, before.
+        instructions: the instructions in order; each slot that a kernel call reads is written once,
+            before.
         outputs: slots that are read after the instructions.
     """
     if not _offers(instructions):
@@ -41,7 +45,7 @@ def read_in_place(
 
 
 def _offers(instructions: Sequence[Instruction]) -> bool:
-    """Return whether a kernel call among instructions can read an operand that is not dense."""
+    """Return whether some kernel call among instructions can read an operand with strides."""
     for each in instructions:
         if isinstance(each, Loop):
             if _offers(each.body):
@@ -57,7 +61,11 @@ def _offers(instructions: Sequence[Instruction]) -> bool:
 def _block(
     instructions: Sequence[Instruction], reads: collections.Counter[int]
 ) -> list[Instruction]:
-    """Return the instructions of a program, a loop body or a branch without spare movements."""
+    """Return the instructions of a program, loop body or branch without unnecessary copies.
+
+    A copy of a transposed, sliced or broadcast tensor is unnecessary if all kernels that read it
+    can read the original with strides. `reads` counts the reads of each slot.
+    """
     kept: list[Instruction | None] = [_inside(each, reads) for each in instructions]
     # from the last to the first, so that a reader may skip two movements in a row
     for at, each in reversed(list(enumerate(kept))):
@@ -77,7 +85,11 @@ def _block(
 
 
 def _inside(each: Instruction, reads: collections.Counter[int]) -> Instruction:
-    """Return a loop or branch whose inner instructions lack spare movements; others as they are."""
+    """Return a loop or branch without unnecessary copies among its inner instructions.
+
+    Copies are unnecessary if all kernels that read them can read the original with strides. Any
+    other instruction is returned itself. `reads` counts the reads of each slot.
+    """
     if isinstance(each, Loop):
         return dataclasses.replace(each, body=tuple(_block(each.body, reads)))
     if isinstance(each, Choice):
@@ -91,7 +103,8 @@ def _readers(
 ) -> dict[int, Step]:
     """Return the kernel calls, by position, that read what instruction `at` wrote to a slot.
 
-    Empty if something else reads it, or if a call has no layouts for it.
+    The result is empty if something else reads the slot, or if a call can only read it from
+    contiguous memory. `reads` counts the reads of each slot.
     """
     found: dict[int, Step] = {}
     missing = reads[slot]
@@ -110,7 +123,7 @@ def _readers(
 
 
 def _view_of(step: Step) -> View | None:
-    """Return the view that a step copies, or None if it does anything else than move data."""
+    """Return the view that a step copies, or None if the step does anything but move data."""
     source, result = step.types[:2] if len(step.types) == 2 else (None, None)
     if step.op is None or not isinstance(source, TensorType) or not isinstance(result, TensorType):
         return None
@@ -132,9 +145,10 @@ def _view_of(step: Step) -> View | None:
 
 
 def _through(step: Step, move: Step, view: View) -> Step | None:
-    """Return a step that reads what `move` has copied from where it lies, or None.
+    """Return a step that reads the source of `move` through `view` instead of the moved copy.
 
-    `move` may be read as several operands of the step.
+    The result is None if the kernel cannot read it in this way. The copy may be several operands of
+    the step.
     """
     slot = move.results[0]
     views = dict(step.views)
@@ -154,7 +168,11 @@ def _through(step: Step, move: Step, view: View) -> Step | None:
 
 
 def _shaped(view: View, type_: object) -> View | None:
-    """Return a view in the shape in which a step reads it: a reshape is no instruction."""
+    """Return a view in the shape of type `type_`, in which a step reads it, or None.
+
+    The shapes can differ because a reshape is not an instruction of its own. The result is None if
+    no strides describe the reshaped view.
+    """
     if not isinstance(type_, TensorType):
         return None
     if type_.shape == view.shape:
@@ -164,7 +182,7 @@ def _shaped(view: View, type_: object) -> View | None:
 
 
 def _regrouped(view: View, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides of a view after a reshape, or None if it has none."""
+    """Return the strides of a view after a reshape to `shape`, or None if there are none."""
     axes = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if n != 1]
     strides: list[int] = []
     extent, stride = 1, 0  # the undivided rest of the view's current axis
@@ -187,7 +205,7 @@ def _viewing(step: Step, views: dict[int, View]) -> PreparedCall | None:
     """Return the call that reads operands of a step through views, or None if there is none.
 
     Raises:
-        BackendError: `with_views` failed, or returned something else.
+        BackendError: `with_views` of the kernel failed, or returned something else.
     """
     call = step.call
     assert call.with_views is not None  # `as_prepared` has checked it

@@ -1,6 +1,7 @@
-"""MindSpore's experimental names (`mindspore.experimental`): optimisers with parameter groups.
+"""Experimental interfaces: optimisers with parameter groups (`mindspore.experimental`).
 
-`import duograph` does not load it; `mint.optim` shares its optimisers.
+Users import `experimental.optim`; `import duograph` does not load it. `mint.optim` has some of
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The front end: evaluates the Python source of a function into a graph.
 
-Values known at compile time are computed by Python at once; operations on tensors become graph
+Values known at compile time are computed by Python immediately; operations on tensors become graph
 nodes. An `if` or a loop on a known value is decided or unrolled; on a tensor it becomes a `switch`
 or a `while_loop`. `compiler.evaluate` is the only caller.
 
@@ -17,8 +17,8 @@ Terms of this package:
 
 - To *evaluate* or *trace* source is to compute what is known, at *compile time*, and to append
   graph nodes for the rest, which is computed at *run time*: each time the finished graph runs.
-  *Evaluated code* is the source that is evaluated so.
-- A *graph value* (graph tensor, graph number, graph bool) is known at run time only. A *graph
+  *Evaluated code* is the source that is evaluated in this way.
+- A *graph value* (graph tensor, graph number, graph bool) is known only at run time. A *graph
   condition* is a graph bool on which a branch or a loop depends.
 - An object is *from outside* the function if evaluated code did not make it: a global, an
   attribute of `self`, an argument. Compiling must not change such objects.

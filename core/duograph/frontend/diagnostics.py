@@ -84,11 +84,11 @@ def located(error: E, spans: Sequence[Span]) -> E:
 
     Args:
         error: any exception, raised while compiling or while running compiled code.
-        spans: the calls that led to the error, outermost first; the last is the location. Calls in
-            the framework's files are omitted.
+        spans: the calls that led to the error, outermost first; the last one is the location of the
+            error itself. Calls in the framework's files are omitted.
 
     Returns:
-        the same error object. An error that has a location already is returned unchanged.
+        the same error object. An error that already has a location is not changed.
     """
     own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
@@ -120,9 +120,9 @@ def located(error: E, spans: Sequence[Span]) -> E:
 def forget_marks(error: BaseException) -> None:
     """Delete the attributes that record an error's location, so that it can be located again.
 
-    `located` and `mark_source` set these attributes. They are deleted when the error leaves the
-    outermost call of compiled code, because the user may catch the error and raise it again
-    elsewhere.
+    The attributes belong to the error object; `located` and `mark_source` set them. They are
+    deleted when the error leaves the outermost call of compiled code, because the user may catch
+    the error and raise it again elsewhere.
     """
     held = getattr(error, "__dict__", {})
     for name in (_MARK, SOURCE_ATTRIBUTE):
@@ -143,14 +143,15 @@ def _message(error: BaseException) -> str:
 
 
 def _says_its_argument(error: BaseException) -> bool:
-    """Return whether an error's message is its first argument, so that it can be replaced."""
+    """Return whether an error's message is its first argument, which can then be replaced."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
 
 
 def _note(error: BaseException, text: str) -> None:
-    """Add a text to an error as a note, once.
+    """Add a text to an error as a note, unless the error already has this note.
 
-    Python 3.10 prints no notes; there the text becomes the error's `__cause__`, if it has none.
+    Python 3.10 prints no notes; there the text also becomes the error's `__cause__`, unless the
+    error has a cause.
     """
     if text in getattr(error, "__notes__", ()):
         return  # one object, raised again
@@ -228,10 +229,11 @@ def unsupported(
     """Return the error for a construct that compiled code does not support.
 
     Args:
-        construct: a syntax node, or its name ("Yield"), or a description.
+        construct: a syntax node, or its class name ("Yield"), or a description.
         remedy: what to write instead, in one sentence.
-        span: its location; None if the caller adds the call chain.
-        why: the predicate of the message.
+        span: its source location; if it is None, the error gets no location yet, because the caller
+            will add the chain of calls with `located`.
+        why: the predicate of the message, after the name of the construct.
     """
     name = construct if isinstance(construct, str) else type(construct).__name__
     kind = _syntax_kind(name)
@@ -241,7 +243,7 @@ def unsupported(
 
 
 def _syntax_kind(name: str) -> str:
-    """Return whether a class of `ast`, given by name, is a "statement" or "expression"; else ""."""
+    """Return "statement" or "expression" for the name of a class of `ast`; "" for other names."""
     found = getattr(ast, name, None)
     if not isinstance(found, type):
         return ""
@@ -269,7 +271,8 @@ def join_error(
         name: a variable, or a description such as "the result".
         got_then, got_else: the types of the two sides: a `TensorType`, an object that has one, or a
             description. The first side is the `if` branch, or the state before a loop iteration.
-        span: of the condition; None if the caller adds the call chain.
+        span: location of the condition; if it is None, the caller will add the chain of calls with
+            `located`.
         where: how the message describes each side.
     """
     then, orelse = _type_of(got_then), _type_of(got_else)
@@ -301,12 +304,13 @@ def _spelt(dtype: DType) -> str:
 
 
 def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) -> tuple[str, str]:
-    """Return in what two tensor types differ, dtype or shape, and advice on how to match them.
+    """Return (what differs between two tensor types, advice on how to match them), as texts.
 
     Args:
-        name: what has the two types, for the advice.
+        name: the variable, or a description, that has the two types, for the advice.
         then, orelse: the types.
-        in_loop: whether these are types before and after a loop iteration, not of two branches.
+        in_loop: whether these are the types before and after a loop iteration, instead of those of
+            two branches.
     """
     reasons, advice = [], []
     if then.dtype is not orelse.dtype:
@@ -331,7 +335,7 @@ def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None
 
     Args:
         error: the error, whose attribute `sides` holds the two descriptions in its message.
-        lines: per side (line number, source line); None if unknown.
+        lines: for each side (line number, source line), or None if unknown.
     """
     text = error.plain_text()
     for side, found in zip(error.sides, lines):

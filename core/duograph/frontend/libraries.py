@@ -1,7 +1,7 @@
 """Classification of code by its author: the framework, the user, or another library.
 
 The framework's functions run at compile time, the user's are evaluated from source, and those of
-other libraries run as Python only. The module decides by module name and never calls the code.
+other libraries run only as Python. The module decides by module name and must not call the code.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def is_framework(module: object) -> bool:
 def changes_process(function: types.FunctionType) -> bool:
     """Return whether a duograph function uses files, data sets, random state or settings.
 
-    No graph can represent such a call. Functions that draw random numbers are excluded: they have
-    graph nodes.
+    No graph can represent such a call. The result is False for functions that draw random numbers,
+    because graph nodes exist for these.
     """
     module, name = function.__module__, function.__qualname__
     if module == "duograph.random_state":
@@ -146,9 +146,10 @@ def changes_process(function: types.FunctionType) -> bool:
 
 
 def is_host(module: object) -> bool:
-    """Return whether a module belongs to a known library, such as NumPy, of host functions.
+    """Return whether a module belongs to a known library, such as NumPy, that works on host data.
 
-    These take host data only, so that graph values cannot be passed to them.
+    Host data are values that Python itself computes. Graph values cannot be passed to functions of
+    such a library.
     """
     top = _top(module)
     return top in _HOST and top not in _NOT_HOST
@@ -157,7 +158,8 @@ def is_host(module: object) -> bool:
 def is_impure(function: Value) -> bool:
     """Return whether a function has side effects or may return different results each time.
 
-    Judged by its module. An impure function must run when the graph runs, not at compile time.
+    The module of the function decides. An impure function must run when the graph runs, not at
+    compile time.
     """
     module = getattr(function, "__module__", None)
     if module is None:
@@ -171,7 +173,7 @@ def is_impure(function: Value) -> bool:
 
 
 def interpreted(module: object) -> bool:
-    """Return whether a duograph module calls users' functions and so is traced from source."""
+    """Return whether a duograph module calls users' functions, so that it is traced from source."""
     return module in _INTERPRETED
 
 
@@ -194,10 +196,10 @@ _HASHING = (dict, set, frozenset, enum.Enum)
 
 
 def keeps_symbols(function: Value) -> bool:
-    """Return whether a callable may receive symbolic sizes (`dims.Dim`) as they are.
+    """Return whether a callable may receive symbolic sizes (`dims.Dim`) instead of numbers.
 
     True for code of the user and of the framework, and for the functions in `_SYMBOLIC`. Other code
-    could hash a size, as `set` does, or look at its class.
+    could hash a size, like `set`, or test its class.
     """
     if not isinstance(function, _FUNCTIONS):  # its handler calls a function, or it is a ufunc
         top = _top(type(function).__module__)

@@ -1,7 +1,7 @@
 """Finds the syntax tree of a Python function from its code object.
 
 The source comes from the function's file, a notebook cell, or anything else that `linecache` knows.
-`frontend.evaluation` calls `source_of`. The module parses source and never runs any.
+`frontend.evaluation` calls `source_of`. The module parses source and must not run it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Source:
     """The syntax tree of a Python function, with its file and the names that it binds.
 
     Attributes:
-        node: a FunctionDef or Lambda.
+        node: the syntax node, a FunctionDef or Lambda.
         file: the file name, for messages.
         lines: the lines of the file.
         class_name: the class that defines the method, with which Python mangles private names; ""
@@ -80,7 +80,8 @@ def source_of(function: FunctionType) -> Source:
     """Return the syntax tree of a Python function as a Source; cached by code object.
 
     Raises:
-        UnsupportedSyntaxError: the source cannot be found.
+        UnsupportedSyntaxError: the source cannot be found, or several functions in it may be this
+            one.
     """
     code = function.__code__
     found = _by_code.get(code)
@@ -94,7 +95,8 @@ def source_of(function: FunctionType) -> Source:
 def _find(function: FunctionType, code: CodeType) -> Source:
     """Parse the file of a function and return the Source of its definition.
 
-    Raises UnsupportedSyntaxError if the source is missing or ambiguous.
+    Raises:
+        UnsupportedSyntaxError: the source is missing or ambiguous.
     """
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
@@ -133,11 +135,11 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
 
 
 def _defined(lines: list[str], code: CodeType) -> list[FunctionNode]:
-    """Return the syntax node of the `def` at a code object's first line, in a list.
+    """Return the syntax node of the `def` at a code object's first line, as a list of one item.
 
-    Parses only that block, not the whole file; line numbers are those of the file.
-    Returns an empty list if the line holds no `def`, or if the block of deeper indented lines does
-    not parse (a string or a bracket is still open).
+    Only that block is parsed, not the whole file; line numbers are those of the file. The list is
+    empty if the line holds no `def`, or if the block of deeper indented lines does not parse
+    (because a string or a bracket is still open).
     """
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
@@ -210,10 +212,10 @@ def _index_block(
 
 
 def _closest(nodes: list[Any], code: CodeType) -> FunctionNode | None:
-    """Return the syntax node, among functions on one line, to which a code object belongs.
+    """Return, among functions on the same line, the syntax node of a code object, or None.
 
-    None if that is unknown. From Python 3.11 the column positions in the code object decide;
-    before, the bytecode of each candidate is compared.
+    The result is None if that is unknown. From Python 3.11 on, the column positions in the code
+    object decide; before that, the bytecode of each candidate is compared.
     """
     if hasattr(code, "co_positions"):
         positions = [
@@ -234,7 +236,7 @@ def _closest(nodes: list[Any], code: CodeType) -> FunctionNode | None:
 
 
 def _compiles_to(node: FunctionNode, code: CodeType) -> bool:
-    """Return whether compiling a function's syntax node produces a code object's bytecode."""
+    """Return whether compiling a function's syntax node produces the bytecode of a code object."""
     module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
     around = module.body[0]
     assert isinstance(around, ast.FunctionDef)

@@ -1,7 +1,8 @@
 """The primitive ops that building a graph itself needs: fill, array constant and cast.
 
-The graph builder inserts them for Python numbers, NumPy arrays and promoted operands. Families of
-`ops` and the derivative engine use them as well. Nothing here may depend on other ops.
+The graph builder inserts them for Python numbers, NumPy arrays and promoted operands. Op families
+in `ops` and the derivative engine use them as well. Nothing here may depend on other ops, because
+the graph builder, with which other ops are traced, imports this module.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ __all__ = ["cast_to", "check_number", "constant", "fill", "zeros_of"]
 
 
 def check_number(name: str, value: object, dtype: DType) -> None:
-    """Raise unless a value is a number from which an element of `dtype` can be made.
+    """Raise an error unless a value is a number that can be an element of `dtype`.
+
+    Args:
+        name: name of the op, for messages.
+        value: the value.
+        dtype: the dtype.
 
     Raises:
-        ArgumentError: the value is no number.
+        ArgumentError: the value is not a number.
         ArgumentValueError: the value is an int outside the range of an integer dtype.
     """
     if not isinstance(value, (int, float, complex)):
@@ -40,7 +46,7 @@ def check_number(name: str, value: object, dtype: DType) -> None:
 
 @op(name="fill", composite=False, differentiable=False)
 def fill(shape: Sequence[int], value: Number, dtype: DType):
-    """Primitive op that makes a tensor of `shape` and `dtype` with every element `value`."""
+    """Return a tensor of `shape` and `dtype` with every element `value` (primitive op)."""
 
 
 @fill.infer
@@ -56,7 +62,7 @@ def _(shape, value, dtype):
 
 @op(name="constant", composite=False, differentiable=False, storage=True)
 def constant(value: object):
-    """Primitive op of graphs that returns a NumPy array known when the graph is built.
+    """Return a NumPy array known when the graph is built (primitive op of graphs).
 
     `value` is that array as a `FrozenArray`.
     """
@@ -74,10 +80,11 @@ def _(value):
 
 @op(name="cast", composite=False, storage=True)
 def cast_to(input: Tensor, dtype: DType):
-    """Primitive op that converts every element of a tensor to `dtype`.
+    """Convert every element of a tensor to `dtype` (primitive op).
 
-    Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part. The
-    gradient of a cast from floats to integers or bool is zero by definition.
+    A float becomes the bool ``x != 0``; float to integer truncates toward zero; complex to real
+    keeps the real part. The gradient of a cast from floats to integers or bool is zero by
+    definition.
     """
 
 

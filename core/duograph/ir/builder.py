@@ -1,7 +1,7 @@
 """The graph builder: while it is current, op calls append typed nodes to a graph.
 
-The front end evaluates source code with it; `trace` records the bodies of composite ops and
-gradient rules with it. It runs no kernel, and its values have no data.
+The front end evaluates source code with it; `trace` uses it to record the bodies of composite ops
+and gradient rules. A builder must not run a kernel, and its symbolic values have no data.
 """
 
 from __future__ import annotations
@@ -80,13 +80,16 @@ class GraphTensor(Tensor):
 
 
 class GraphBuilder:
-    """Builds a graph: op calls of its thread append typed nodes while the builder is current.
+    """Builds a graph: while it is current, the op calls of its thread append typed nodes.
 
     Attributes:
-        staged: whether the front end evaluates Python source with this builder; eager tensors
-            are then inputs of the graph.
+        staged: whether the front end evaluates a user's Python source with this builder. If so,
+            eager tensors become inputs of the graph instead of constants.
         span: the source location that new nodes get.
-        device: the device that will run the graph, if that is known.
+        device: the device that will run the graph, or None if that is not known.
+        types: the type of every value so far, by id.
+        nodes: the nodes so far.
+        n_params: the number of parameters.
     """
 
     staged = False
@@ -113,7 +116,7 @@ class GraphBuilder:
         return self.tensor(len(self.types) - 1)
 
     def tensor(self, id_: int) -> Any:
-        """Return the symbolic tensor or Python value that represents a value id of the graph."""
+        """Return the symbolic tensor or Python value that stands for a value id of the graph."""
         type_ = self.types[id_]
         if isinstance(type_, HostType):
             return (GraphScalar if type_ in EXAMPLES else GraphObject)(self, id_, type_)
@@ -127,7 +130,8 @@ class GraphBuilder:
     def constant(self, value: object, dtype: DType | None = None) -> GraphTensor:
         """Append a node for a number, an array or an eager tensor; return the symbolic constant.
 
-        A number becomes a 0-d tensor of `dtype`; equal numbers of one dtype share a node.
+        A number becomes a 0-d tensor of `dtype`, or by default of the number's own dtype. Equal
+        numbers of the same dtype have a single node.
         """
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
@@ -148,20 +152,24 @@ class GraphBuilder:
         target._builder = value._builder
 
     def after_write(self, target: Tensor) -> Tensor:
-        """Return the result of an in-place method that wrote to `target`: `target` itself.
+        """Return the result of an in-place method that wrote to `target`, which is `target` itself.
 
         The front end's builder overrides this method.
         """
         return target
 
     def check_hash(self, tensor: GraphTensor) -> None:
-        """Check that code may hash a symbolic tensor, for example as a dict key.
+        """Check whether code may hash a symbolic tensor, for example to use it as a dict key.
 
-        This class allows it always; the front end's builder overrides this method and may raise.
+        This class always allows it; the front end's builder overrides this method and may raise an
+        error.
         """
 
     def host(self, value: object) -> Any:
-        """Return a symbolic Python value unchanged; append a constant node for any other object."""
+        """Return a symbolic Python value unchanged; append a constant node for a Python object.
+
+        A symbolic Python value is a number or object that is known only when the graph runs.
+        """
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -173,8 +181,8 @@ class GraphBuilder:
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
         """Convert an operand of an op call (tensor, number, array) to a symbolic tensor.
 
-        A Python number takes the dtype `like` if that dtype can hold numbers of its kind, else its
-        own default dtype. None, an absent operand, stays None.
+        A Python number gets the dtype `like` if that dtype can hold numbers of its kind, otherwise
+        its default dtype. None, an absent operand, is returned as None.
         """
         if value is None:
             return None
@@ -214,7 +222,7 @@ class GraphBuilder:
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, object]) -> Any:
         """Append an op call, with the casts that type promotion requires.
 
-        Returns the symbolic result, or a tuple of them for an op with several.
+        Returns the symbolic result, or a tuple of results for an op with several.
         """
         first = op.promote_from  # earlier operands, such as a condition, give numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
@@ -244,9 +252,9 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
-        """Append a call of an op whose operands are promoted already, as a node.
+        """Append a call of an op, whose operands must already have the promoted dtype, as a node.
 
-        Returns the symbolic result, or a tuple of them.
+        Returns the symbolic result, or a tuple of results for an op with several.
         """
         # ops that only graphs have also take host types
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
@@ -314,7 +322,7 @@ GraphValue: TypeAlias = GraphTensor | GraphScalar | GraphObject
 
 
 def current_builder() -> GraphBuilder:
-    """Return the builder of the graph that this thread is building."""
+    """Return the builder of the graph that this thread is building; there must be one."""
     builder = thread_state.builder
     assert isinstance(builder, GraphBuilder)
     return builder
@@ -329,9 +337,10 @@ def trace(
     """Run a Python function on symbolic tensors and return the graph of its op calls.
 
     Args:
-        function: may call ops only; it runs no kernel.
-        types: a type for each parameter of the graph; None passes None to the function.
-        variadic: pass the tensors as one tuple rather than as separate arguments.
+        function: the function; it may only call ops. No kernel runs.
+        types: a type for each parameter of the graph; for None, the function receives None.
+        variadic: whether the function receives the tensors as one tuple instead of as separate
+            arguments.
         attributes: keyword arguments of the function.
     """
     builder = GraphBuilder()
@@ -349,8 +358,8 @@ def expand(
 ) -> Graph:
     """Return the graph of a composite op's body, or of a primitive's decomposition rule.
 
-    The graph is cached on the op by operand types and attributes. `rule`, if given, is a
-    decomposition to trace in place of the op's own.
+    The graph is cached on the op by operand types and attributes. If `rule` is given, this
+    decomposition function is traced in place of the op's own.
     """
     key = (types, op.key(types, attributes), rule)
     found = op.expanded.get(key)

@@ -1,9 +1,9 @@
 """Ops that exist only in graphs: control flow, calls, stacks of residuals, Python values.
 
-Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects,
-and stacks. Sub-graphs are attributes and have no free variables: the node passes every value that
-a branch or loop body uses. No backend has kernels for these ops: `execution` runs them, or lowers
-them to instructions of a native program.
+Their operands may be tensors or values that Python computes (`HostType`): Python numbers, other
+Python objects, and stacks. Sub-graphs are attributes and have no free variables: the node passes
+every value that a branch or loop body uses. No backend has kernels for these ops: `execution` runs
+them, or lowers them to instructions of a native program.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[ValueType]) -> No
 
 @op(composite=False, graph_only=True)
 def switch(operands: Sequence[Tensor], branches: Sequence[Graph]):
-    """Graph op that runs one of several branches, chosen by an index.
+    """Run one of several branches, chosen by an index (graph op).
 
     The operands are (index, *xs); every branch is a graph that takes xs. The index is a 0-d bool or
-    integer tensor, or a host bool or int; False is branch 0. All branches return values of the same
-    types.
+    integer tensor, or a Python bool or int; False selects branch 0. All branches return values of
+    the same types.
     """
 
 
@@ -88,7 +88,7 @@ def _(types, branches):
 
 @op(composite=False, graph_only=True)
 def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
-    """Graph op that repeats a body graph while a predicate holds.
+    """Repeat a body graph while a predicate holds (graph op).
 
     The operands are (predicate, *carries, *invariants), where the `n_carry` carries are the loop
     variables. The body takes (*carries, *invariants) and returns (predicate, *carries). The results
@@ -115,7 +115,7 @@ def _(types, body, n_carry):
 
 @op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: NamedGraph):
-    """Graph op that calls a graph by name (`NamedGraph`), which allows recursion."""
+    """Call a graph by its name (`NamedGraph`), which allows recursion (graph op)."""
 
 
 @call.infer
@@ -127,7 +127,7 @@ def _(types, target: NamedGraph):
 
 @op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
-    """Graph op that runs a graph whose gradient the user wrote as another graph.
+    """Run a graph whose gradient the user wrote as another graph (graph op).
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
     cotangents of the first `n_args` operands. The other operands are captured values, which get no
@@ -154,10 +154,10 @@ SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 
 def is_single_op(graph: Graph) -> bool:
-    """Return whether a graph is at most one node, which has no sub-graph.
+    """Return whether a graph has at most one node, and that node has no sub-graph.
 
-    Such graphs stand for a call of one op, for example in eager mode; passes have nothing to do
-    there.
+    Such a graph stands for a call of one op, for example in eager mode, and graph passes need not
+    process it.
     """
     nodes = graph.nodes
     return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
@@ -168,7 +168,7 @@ def is_single_op(graph: Graph) -> bool:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Graph):
-    """Graph op that computes its `body` graph by one generated kernel; fusion inserts it."""
+    """Compute the `body` graph by one generated kernel (graph op); fusion inserts it."""
 
 
 @region.infer
@@ -179,7 +179,7 @@ def _(types, body):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def unfused(operands: Sequence[Tensor], body: Graph):
-    """Graph op that calls the single op in its `body`, which no pass may fuse or replace.
+    """Call the single op in `body`, which no pass may fuse or replace (graph op).
 
     `passes.keep_added_kernels` inserts it around ops for which a plugin has added a kernel.
     """
@@ -196,7 +196,7 @@ def _(types, body):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_new():
-    """Graph op that returns an empty stack; loops save residuals for their gradient on it."""
+    """Return an empty stack, on which loops save residuals for their gradient (graph op)."""
 
 
 @stack_new.infer
@@ -206,7 +206,7 @@ def _():
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_push(operands: Sequence[Tensor]):
-    """Graph op that returns a stack with one more entry. Operands: (stack, *values).
+    """Return a stack with one more entry; the operands are (stack, *values) (graph op).
 
     The operand stack does not change.
     """
@@ -221,10 +221,10 @@ def _(types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_pop(operands: Sequence[Tensor], types: Sequence[ValueType]):
-    """Graph op that pops a stack's last entry: returns (stack, whether entries remain, *values).
+    """Pop a stack's last entry: return (stack, whether entries remain, *values) (graph op).
 
-    The operand is (stack,); `types` are the types of the popped values. Popping an empty stack is a
-    defect of the graph.
+    The operand is (stack,); `types` are the types of the popped values. A graph must not pop an
+    empty stack.
     """
 
 
@@ -237,7 +237,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Graph op that returns, as a Python bool, whether its operand, a stack, has any entry."""
+    """Return, as a Python bool, whether the operand, a stack, has any entry (graph op)."""
 
 
 @stack_holds.infer
@@ -298,8 +298,8 @@ _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
     """Return the result type (bool, int or float) of a function in `SCALAR_FUNCTIONS`.
 
-    `types` are the operand types. `int ** int` is an int in graphs. Python returns a float for a
-    negative exponent; the runtime raises instead.
+    `types` are the operand types. `int ** int` is an int in graphs. For a negative exponent, where
+    Python returns a float, the running graph raises an error.
     """
     found = _ALWAYS.get(function)
     if found is not None:
@@ -314,7 +314,7 @@ def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
 
 @op(composite=False, graph_only=True)
 def scalar(operands: Sequence[Tensor], function: str):
-    """Graph op that applies a function of `SCALAR_FUNCTIONS`, such as add, to Python numbers."""
+    """Apply a function of `SCALAR_FUNCTIONS`, such as add, to Python numbers (graph op)."""
 
 
 @scalar.infer
@@ -328,8 +328,8 @@ def _(types, function):
 class HostConstant:
     """A Python object as a hashable attribute of a graph node.
 
-    Two are equal if they hold numbers or strings of the same class and printed form, or the same
-    object.
+    Two instances are equal if they hold the same object, or numbers or strings of the same class
+    and printed form.
     """
 
     __slots__ = ("value",)
@@ -353,7 +353,7 @@ class HostConstant:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def host_constant(value: HostConstant):
-    """Graph op whose result is a Python object that was known when the graph was built."""
+    """Return a Python object that was known when the graph was built (graph op)."""
 
 
 @host_constant.infer
@@ -364,7 +364,7 @@ def _(value):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def to_host(operands: Sequence[Tensor], kind: HostType):
-    """Graph op that reads the only element of a tensor as a Python number; waits for the device."""
+    """Read the only element of a tensor as a Python number, waiting for the device (graph op)."""
 
 
 @to_host.infer
@@ -382,7 +382,7 @@ def _(types, kind):
 
 @op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
-    """Graph op that converts a Python number to a 0-d tensor; ints wrap to the dtype's range."""
+    """Convert a Python number to a 0-d tensor; ints wrap to the dtype's range (graph op)."""
 
 
 @to_tensor.infer
@@ -396,7 +396,12 @@ def _(types, dtype):
 
 
 class HostCall:
-    """A Python function as an attribute of a graph node, compared by identity, printed by name."""
+    """A Python function as an attribute of a graph node, compared by identity, printed by name.
+
+    Attributes:
+        function: the function.
+        name: its name in printed graphs.
+    """
 
     __slots__ = ("function", "name")
 
@@ -410,11 +415,11 @@ class HostCall:
 
 @op(composite=False, graph_only=True, effects=[IO()])
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Sequence[ValueType]):
-    """Graph op that calls a Python function; such calls keep their program order.
+    """Call a Python function; such calls keep their program order (graph op).
 
-    The function `run.function` receives an eager Tensor for each tensor operand and the object for
-    each host value. It must return a tuple with an eager Tensor, or a host object, for each entry
-    of `types`.
+    The function `run.function` receives an eager Tensor for each tensor operand and the Python
+    object for each other operand. It must return a tuple with an eager Tensor, or a Python object,
+    for each entry of `types`.
     """
 
 
@@ -425,9 +430,9 @@ def _(operands, run, types):
 
 @op(composite=False, graph_only=True, effects=[Random()], differentiable=False)
 def random_state(take: HostCall):
-    """Graph op that advances the random generator and returns its state, a uint32 (4,) tensor.
+    """Advance the random generator and return its state, a uint32 tensor of shape (4,) (graph op).
 
-    `take.function()` does both; it returns the state as an array.
+    `take.function()` advances the generator and returns its state as an array.
     """
 
 

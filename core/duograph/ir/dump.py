@@ -1,8 +1,9 @@
 """Writes graphs of compiled functions to files (`set_context(save_graphs=...)`, `DUOGRAPH_DUMP`).
 
 Each compilation has a folder `<path>/<function>_<number>`. Its files are numbered in the order in
-which the graphs arose: the graph as evaluated, then after each pass; graphs of derivatives follow.
-`duograph.ir.text.parse` reads them back. `compiler` calls it; a dump changes no graph.
+which the graphs were made: the graph as evaluated, then the graph after each pass, then the graphs
+of derivatives. `duograph.ir.text.parse` reads them back. `compiler` calls this module, which must
+not change any graph.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ class Dump:
     """Writer of the graphs of one compilation to numbered files in a folder.
 
     Attributes:
-        level: 1 writes the graph as evaluated and as run, 2 also after every pass, 3 also
-            drawings for Graphviz.
+        folder: the folder.
+        level: 1 writes the graph before the passes and the graph that runs; 2 also writes the graph
+            after every pass; 3 also writes drawings for Graphviz.
+        count: number of graphs written so far.
     """
 
     def __init__(self, folder: pathlib.Path, level: int) -> None:
@@ -48,7 +51,10 @@ class Dump:
         return write
 
     def write(self, what: str, graph: Graph) -> None:
-        """Write a graph to the next numbered text file; at level 3 also to a Graphviz file."""
+        """Write a graph to the next numbered text file; at level 3 also to a Graphviz file.
+
+        `what` becomes part of the file name.
+        """
         name = f"{self.count:02d}_{re.sub(r'[^A-Za-z0-9_.]+', '_', what)}"
         self.count += 1
         (self.folder / f"{name}.ir").write_text(to_text(graph) + "\n", encoding="utf-8")

@@ -37,7 +37,7 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 
 class SourceSpan(Protocol):
-    """Interface of a location in the user's source: file and line that a graph node comes from."""
+    """Interface of a location in the user's source: file and line from which a graph node comes."""
 
     @property
     def file(self) -> str: ...
@@ -54,8 +54,8 @@ class GraphNode:
         operands: value ids; None for an absent optional operand.
         attributes: attribute values by name.
         results: ids of the values that the node defines.
-        single: whether the op returns one value rather than a tuple.
-        span: the source location, if known.
+        single: whether the op returns a single value instead of a tuple.
+        span: the source location, or None if it is not known.
     """
 
     op: Op
@@ -97,9 +97,10 @@ class Graph:
         types: the type of every value, by id.
         nodes: the nodes in program order.
         outputs: ids of the results.
-        single: whether the graph returns one value rather than a tuple.
-        varying: whether graphs that are equal up to sizes will follow, because this one was made
-            of a graph with symbolic sizes; a backend may then compile one kernel for all.
+        single: whether the graph returns one value instead of a tuple.
+        varying: whether the graph was made from a graph with symbolic sizes, so that more graphs
+            that differ only in sizes will follow. A backend may then compile one kernel for all of
+            them.
     """
 
     n_params: int
@@ -144,12 +145,13 @@ class NamedGraph:
     """A graph that `call` nodes refer to by name, so that the graph may call itself.
 
     Attributes:
-        name: unique within a program.
+        name: the name, unique within a program.
         graph: the graph; None until it is complete.
         result_types: types of the graph's results, set before the graph is complete.
         effects: side effects of the graph and of all graphs that it calls recursively; set once
             these graphs are complete.
-        lowered: compiled programs of the graph by device, which the runtime stores at first call.
+        lowered: device -> compiled program of the graph, which the runtime stores at the first
+            call.
     """
 
     __slots__ = ("name", "graph", "result_types", "effects", "lowered")
@@ -166,7 +168,7 @@ class NamedGraph:
 
 
 class FrozenArray:
-    """A read-only NumPy array as a node attribute; equal only to itself."""
+    """A read-only copy of a NumPy array as a node attribute; compared by identity."""
 
     __slots__ = ("array",)
 

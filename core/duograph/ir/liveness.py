@@ -1,6 +1,6 @@
 """Liveness: finds the graph nodes that results need, or that have effects or may raise.
 
-Lowering, fusion and differentiation drop all other nodes. It changes no graph.
+Lowering, fusion and differentiation drop all other nodes. The module changes no graph.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ RAISING_FUNCTIONS = {
 
 
 def may_raise(node: GraphNode) -> bool:
-    """Return whether running a node may raise an error of Python numbers, as a division by 0 does.
+    """Return whether running a node may raise an error of Python numbers, such as division by 0.
 
-    This is so for arithmetic and conversions of numbers, and for a node with such a node in one of
-    its sub-graphs or in a graph that it calls. It must run even if nothing reads its results,
-    because eager code raises there too.
+    True for arithmetic and conversions of numbers, and for a node with such a node in one of its
+    sub-graphs or in a graph that it calls. The node must then run even if nothing reads its
+    results, because the same code in eager mode would raise the error.
     """
     return _any_raises([node], set())
 
 
 def _any_raises(nodes: Iterable[GraphNode], called: set[NamedGraph]) -> bool:
-    """Return whether one of some nodes may raise.
+    """Return whether one of the given nodes may raise an error of Python numbers.
 
     Args:
-        called: the named graphs that the search has entered, which may call themselves.
+        nodes: the nodes.
+        called: the named graphs that the search has already entered; they may be recursive.
     """
     for node in nodes:
         if node.op is scalar:

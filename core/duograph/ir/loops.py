@@ -1,7 +1,8 @@
 """Decides which graph nodes one loop nest can compute, and with which strides.
 
-Fusion asks this module which nodes may share a kernel; the planner of `backend.codegen` asks it for
-rows, columns and strides. It depends on types and on the traits of ops alone and prints no code.
+The pass `fusion` asks this module which nodes one kernel can compute; the planner of
+`backend.codegen` asks it for rows, columns and strides. The module may use only types and the
+traits of ops; it generates no code.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Columns(NamedTuple):
     """A tensor's elements seen as `outer` blocks of `rows` rows of `width` adjacent elements.
 
     A reduction over columns combines the rows of each block into one row of `width` elements. For
-    example, float32[2, 3, 4] reduced over axis 1 is Columns(outer=2, rows=3, width=4).
+    example, float32[2, 3, 4] reduced over axis 1 has Columns(outer=2, rows=3, width=4).
     """
 
     outer: int
@@ -51,8 +52,8 @@ class Columns(NamedTuple):
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """Return whether an op's scalar rule computes each element of a node's result.
 
-    Nodes with complex tensors, dtypes that only store values, absent operands or several results
-    are not element-wise here.
+    The result is False for nodes with complex tensors, dtypes that only store values, absent
+    operands or several results.
     """
     op = node.op
     if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
@@ -83,7 +84,7 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (size, stride) for each axis after merging axes that one stride describes.
+    """Return (size, stride) for each axis after merging adjacent axes that one stride can describe.
 
     Axes of size 1 are dropped; if no axis is left the result is [(1, 0)]. For example, sizes (3, 4)
     with strides (4, 1) become [(12, 1)].
@@ -121,7 +122,7 @@ def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, 
 
 
 def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
-    """Return the axes, sorted and not negative, that a reduction node removes from its operand.
+    """Return the axes, sorted and not negative, over which a reduction node reduces its operand.
 
     `type_` is the type of the operand.
     """
@@ -136,7 +137,7 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 def row_length(node: GraphNode, type_: TensorType) -> int:
     """Return how many elements a reduction over trailing axes combines into one.
 
-    Returns 0 for a reduction over other axes.
+    `type_` is the type of the operand. The result is 0 for a reduction over other axes.
     """
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
@@ -145,10 +146,10 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """Return how a reduction over axes before the last divides its operand into columns.
+    """Return how a reduction over axes before the last divides its operand into columns, or None.
 
-    `type_` is the type of the operand. Returns None if the reduced axes are not adjacent, if all
-    of them have length 1, or if fewer than 2 elements follow them.
+    `type_` is the type of the operand. The result is None if the reduced axes are not adjacent, if
+    all of them have length 1, or if fewer than 2 elements follow them.
     """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
@@ -207,8 +208,11 @@ def gathers_long_runs(
 ) -> bool:
     """Return whether a gather reads runs of at least `least` elements with constant strides.
 
-    A fused loop may then read the source of the gather through the indices. A run that covers the
-    whole result counts as long. Complex and empty gathers return False.
+    A run is a sequence of result elements along which the reads of the source and of the indices
+    advance by constant strides. If the runs are long, a fused loop may read the source of the
+    gather through the indices. A run that covers the whole result counts as long. The result is
+    False for complex and empty gathers. `operands` are the types of the source and the indices,
+    `result` is the type of the result.
     """
     source, indices = operands
     if result.dtype.is_complex or not source.size or not result.size:
@@ -221,7 +225,7 @@ def gathers_long_runs(
 def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
     """Return how a scatter divides its updates: for each index, one row of adjacent elements.
 
-    `target` and `indices` are the types of the operands.
+    `target` and `indices` are the types of these operands.
     """
     axis = node.attributes["axis"]
     return Columns(
@@ -236,9 +240,9 @@ def fits_column_loop(body: Graph) -> bool:
     """Return whether one loop nest over columns can compute `body`, the graph of a fused region.
 
     The region must end in reductions or scatters that all have the same `Columns`. The loop over
-    all elements is divided wherever the strides of an operand change, that is every so many
-    elements. These numbers of elements must divide each other, and none may be smaller than a row
-    of columns.
+    all elements is cut wherever the strides of an operand change, which happens after a fixed
+    number of elements for each axis of the operand. Of any two of these numbers one must divide the
+    other, and none may be smaller than the width of a row.
     """
     return _ColumnLoop(body).fits()
 
@@ -247,10 +251,12 @@ class _ColumnLoop:
     """Checks whether one loop nest over columns can compute a fused region.
 
     Attributes:
-        literals: ids of results of `fill` and `constant` nodes, which are printed as numbers.
-        inner_gathers: by result id, the gathers whose results other nodes of the region read.
-        columns: the columns of all reductions and scatters; None for those that have none.
-        cuts: counts of innermost elements after which the strides of an operand change.
+        body: the graph of the region.
+        literals: ids of results of `fill` and `constant` nodes, which become numbers in the
+            generated code.
+        inner_gathers: result id -> gather whose result other nodes of the region read.
+        columns: the columns of all reductions and scatters, and None if some reduction has none.
+        cuts: numbers of elements after which the strides of an operand change.
         n: number of elements of the whole loop, which is the largest size of any value.
     """
 
@@ -263,7 +269,7 @@ class _ColumnLoop:
         self.n = 0
 
     def fits(self) -> bool:
-        """Return what `fits_column_loop` returns."""
+        """Return whether one loop nest over columns can compute the region (`fits_column_loop`)."""
         if not all(self.add(node) for node in self.body.nodes) or len(self.columns) != 1:
             return False
         (columns,) = self.columns
@@ -324,8 +330,8 @@ class _ColumnLoop:
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
         """Record the strides of a gather's operands where its result is broadcast to `shape`.
 
-        Returns False if an operand is no parameter of the region: the loop nest cannot read it
-        then.
+        Returns False if an operand is not a parameter of the region, because the loop nest cannot
+        read it.
         """
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:

@@ -1,8 +1,8 @@
 """The interface through which lowering calls the graph passes.
 
-Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
-The package `duograph` therefore installs a function here that imports them when they are first
-needed. Nothing here may import them.
+Passes match op objects, so `duograph.passes` must be imported after the op families, but lowering
+is imported before them. The package `duograph` therefore installs a function here that imports the
+passes when they are first needed. Nothing here may import the passes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ class Optimizer(Protocol):
         """Run all passes of a jit level (O0, O1, O2) on a graph; return the optimised graph.
 
         Args:
-            graph: the graph, which is left unchanged.
-            device: the passes ask the backend of this device for costs and kernels.
+            graph: the graph, which is not changed.
+            device: the device that will run the graph; the passes ask its backend for costs and
+                kernels.
             level: the jit level.
-            watch: called with the name of each pass and the graph after it.
+            watch: function that is called with the name of each pass and the graph after it, or
+                None.
             notes: list to which passes append lines for the user.
-            state: indices of the graph parameters that receive Parameters which the graph does
-                not write.
+            state: indices of the graph parameters that receive Parameters which the graph does not
+                write.
         """
 
     def decomposition(
@@ -55,11 +57,11 @@ class Optimizer(Protocol):
         types: tuple[TensorType | None, ...],
         attributes: Attributes,
     ) -> Graph | None:
-        """Return the optimised graph of an op's decomposition on a backend, or None without one.
+        """Return the optimised graph of an op's decomposition on a backend, or None.
 
-        That is the backend's own decomposition of the op, or else the op's Python body or its
-        decomposition rule. The graph takes operands of the given types; None is an absent optional
-        operand.
+        The decomposition is the backend's own, or else the op's Python body or decomposition rule;
+        the result is None if none of these exists. The graph takes operands of the given types;
+        None is an absent optional operand.
 
         Raises:
             BackendError: the backend's decomposition failed.

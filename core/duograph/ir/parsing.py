@@ -1,7 +1,9 @@
 """Parses printed graphs; `ir.text` describes the format.
 
-Tests, tools and readers of bug reports use it. Python functions have no text: in place of a host
-call the parser makes one that raises when it runs. It imports and calls nothing that a text names.
+Tests, tools and readers of bug reports use it. A printed graph does not contain the Python
+functions of its host calls; in their place the parser puts functions that raise an error when they
+run. The parser must neither import nor call anything that a text names, because the text may come
+from anyone.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _LONGEST = 1000
 
 
 class _Shown:
-    """Stands in a parsed graph for a Python object of which only the printed form is known."""
+    """Placeholder in a parsed graph for a Python object of which only the printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -51,7 +53,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) for each character that is in no string literal."""
+    """Yield (index, character, bracket depth) for each character outside of string literals."""
     depth = 0
     quote = ""
     escaped = False
@@ -76,7 +78,7 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at commas; those in brackets and strings do not count."""
+    """Split a text at its commas, except those in brackets and strings."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
@@ -124,7 +126,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse the end of a printed node, such as ` : float32[3] ! io`: types and effects."""
+    """Parse the end of a printed node, such as ` : float32[3] ! io`: its types and effects."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -138,10 +140,10 @@ class _Reader:
 
     Attributes:
         lines: (number, text without comment, whole text) of each line that is not empty.
-        at: how many lines were read.
+        at: number of these lines that have been read.
         last: number and text of the line that was read last; errors name it.
         depth: how many graphs enclose the current line.
-        named: graphs that the text defines or calls, by name.
+        named: name -> graph that the text defines or calls by this name.
         defined: names of the graphs that the text has defined so far.
     """
 
@@ -234,11 +236,11 @@ class _Reader:
 
 
 class _Scope:
-    """Parser of the nodes of one graph; knows the graph's values so far.
+    """Parser of the nodes of one graph, which knows the graph's values so far.
 
     Attributes:
-        reader: reads the lines of the text.
-        names: value ids by name, such as "%3".
+        reader: the parser that reads the lines of the text.
+        names: name of a value, such as "%3" -> its id.
         types: types of the values, by id.
     """
 
@@ -301,7 +303,7 @@ class _Scope:
     def blocks(self) -> dict[str, Graph | tuple[Graph, ...]]:
         """Parse the sub-graphs of a printed node, up to the closing brace of the node.
 
-        Returns them by the name of the node's attribute that holds them.
+        Returns a dict: name of an attribute of the node -> its sub-graph or tuple of sub-graphs.
         """
         made: dict[str, Graph | tuple[Graph, ...]] = {}
         while True:
@@ -323,8 +325,8 @@ class _Scope:
     def value(self, text: str, is_type: bool = False) -> Any:
         """Parse the text of a node's attribute; return the Python value.
 
-        `is_type` says that the text names types of graph values: each is a `TensorType` or a
-        `HostType`. Then `bool` is the `HostType` of Python bools, and otherwise the dtype.
+        With `is_type`, the text names types of graph values: each is a `TensorType` or a
+        `HostType`, and `bool` is the type of Python bools. Otherwise `bool` is the dtype.
         """
         if text[:1] in "([":
             items = _split(text[1:-1])
@@ -367,7 +369,7 @@ def _literal(text: str) -> object:
 
 
 def _host_value(text: str) -> object:
-    """Parse a printed Python object: a number, a literal, or else a `_Shown`."""
+    """Parse a printed Python object: return a number, a literal, or else a `_Shown`."""
     if text in _NUMBERS:
         return _NUMBERS[text]
     if text in _NAMES:
@@ -396,7 +398,7 @@ def parse(text: str) -> Graph:
     """Return the graph that a text printed by `to_text` describes.
 
     Raises:
-        GraphError: the text describes no graph; the message names the line.
+        GraphError: the text does not describe a graph; the message names the line.
     """
     try:
         reader = _Reader(text)

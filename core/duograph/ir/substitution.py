@@ -1,8 +1,8 @@
-"""Replaces the symbolic dimensions of a graph by numbers (`dims.Dim`).
+"""Replaces the symbolic dimensions of a graph (`dims.Dim`) by numbers.
 
-The compiler specialises a symbolic program with `substitute` for the sizes of one call; no Python
-source is evaluated for it. Values keep their ids. Nothing here decides whether a program may serve
-the sizes: its guards do.
+The compiler uses `Substitution` to make, from a program for many sizes, the program for the sizes
+of one call, without evaluating Python source again. Values keep their ids. Nothing here decides
+whether a program may be used for these sizes; the program's guards do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN = (str, bytes, complex, type(None), type(...), DType, Device, FrozenArray
 
 
 class _Places(NamedTuple):
-    """Where a graph may have symbols: indices into its types and its nodes."""
+    """The indices of a graph's types and nodes in which symbols may occur."""
 
     types: list[int]
     nodes: list[int]
@@ -41,7 +41,11 @@ _NUMBERS = (int, float, bool, str, type(None), DType)
 
 
 def _places_in(graph: Graph) -> _Places:
-    """Return the places of symbols in a graph; those in sub-graphs are found with them."""
+    """Return the types and nodes of a graph in which symbols may occur.
+
+    A node with a sub-graph is always among them, so symbols in sub-graphs are found when the node
+    is copied.
+    """
     types = [
         i for i, t in enumerate(graph.types) if isinstance(t, TensorType) and symbols_in(t.shape)
     ]
@@ -62,7 +66,7 @@ class Substitution:
     """Replaces symbols by their values in graphs, types and attributes.
 
     Args:
-        values: the value of each symbol.
+        values: symbol -> its value.
     """
 
     def __init__(self, values: Values) -> None:
@@ -72,7 +76,7 @@ class Substitution:
         self._types: dict[int, TensorType] = {}
 
     def graph(self, graph: Graph) -> Graph:
-        """Return a copy of a graph without symbols; value ids stay."""
+        """Return a copy of a graph with numbers in place of symbols; value ids are kept."""
         found = self._graphs.get(id(graph))
         if found is None:
             places = _places.get(graph)
@@ -88,11 +92,11 @@ class Substitution:
         return found
 
     def type(self, type_: ValueType) -> ValueType:
-        """Return a type without symbols."""
+        """Return a type with numbers in place of symbols."""
         return self.tensor_type(type_) if isinstance(type_, TensorType) else type_
 
     def tensor_type(self, type_: TensorType) -> TensorType:
-        """Return a tensor type without symbols."""
+        """Return a tensor type with numbers in place of symbols."""
         found = self._types.get(id(type_))
         if found is None:
             found = type_
@@ -107,7 +111,7 @@ class Substitution:
         return GraphNode(node.op, node.operands, attributes, node.results, node.single, node.span)
 
     def value(self, value: Any) -> Any:
-        """Return an attribute value, or a part of one, without symbols."""
+        """Return an attribute value, or a part of one, with numbers in place of symbols."""
         kind = type(value)
         if kind is Dim or kind is Real:
             return concrete(value, self.values)
@@ -137,10 +141,11 @@ class Substitution:
 def hinted(
     types: tuple[TensorType | None, ...], attributes: Attributes
 ) -> tuple[tuple[TensorType | None, ...], Attributes]:
-    """Return operand types and attributes with hints for symbols; no guard is recorded.
+    """Return operand types and attributes with example sizes in place of symbols.
 
-    Only decisions that are right for any size may depend on them, such as whether the graph passes
-    leave an op to a kernel.
+    The example sizes are the symbols' hints. Using them records no guard (condition on the sizes),
+    so the result may only serve decisions that are right for any size, such as whether the graph
+    passes leave an op to a kernel.
     """
     scope = scope_of([n for t in types if t is not None for n in t.shape])
     if scope is None:
@@ -153,10 +158,10 @@ def hinted(
 
 
 def check_substitutable(graph: Graph) -> None:
-    """Raise if an attribute in a graph may hide sizes from `Substitution`.
+    """Raise an error if an attribute in a graph may contain sizes that `Substitution` cannot see.
 
     Raises:
-        UnsupportedOpError: an attribute is an object, such as a function that the user gave.
+        UnsupportedOpError: an attribute is an object, such as a function that the user passed.
     """
     seen: set[int] = set()
     _check_graph(graph, seen)

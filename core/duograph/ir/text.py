@@ -65,7 +65,7 @@ class _Writer:
     Attributes:
         whole: whether arrays are printed with all elements.
         locations: whether lines end in source locations.
-        names: printed name of each named graph, by `id`.
+        names: `id` of a named graph -> its printed name.
         named: the named graphs met so far, which are printed after the main graph.
     """
 
@@ -109,7 +109,7 @@ class _Writer:
         return repr(value)
 
     def head(self, node: GraphNode) -> str:
-        """Return a graph node printed as op, operands and attributes, without sub-graphs."""
+        """Return a graph node as text: its op, operands and attributes, without sub-graphs."""
         args = ["none" if i is None else f"%{i}" for i in node.operands]
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
@@ -156,7 +156,7 @@ def _plain(array: Array) -> list[object]:
 
 
 def _literal(value: object) -> str:
-    """Return a Python object printed as a literal, or else its class in angle brackets."""
+    """Return the text of a Python object: a literal, or else its class in angle brackets."""
     text = repr(value)
     try:
         if isinstance(value, float) or (len(text) < 1000 and repr(ast.literal_eval(text)) == text):
@@ -187,7 +187,7 @@ def subgraphs_of(node: GraphNode) -> list[tuple[str, Graph]]:
 
 
 def effects_text(effects: Iterable[Effect]) -> str:
-    """Return effects as text such as ``io, writes(0)``, sorted; "" without effects."""
+    """Return effects as sorted text such as ``io, writes(0)``, or "" if there are none."""
     return ", ".join(sorted(_effect(e) for e in effects))
 
 
@@ -210,8 +210,10 @@ def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
 
     Args:
         graph: the graph; named graphs that it calls are printed after it.
-        whole: write all elements of arrays; otherwise long ones are `...`, which `parse` refuses.
-        locations: write source locations; without them, graphs that compute the same have one text.
+        whole: whether to write all elements of arrays. Otherwise long arrays are written as `...`,
+            which `parse` refuses.
+        locations: whether to write source locations. Without them, equal graphs traced from
+            different source lines have the same text.
     """
     writer = _Writer(whole, locations)
     lines = writer.graph(graph)

@@ -1,8 +1,8 @@
 """Symbolic Python values in graphs: numbers and objects known only when the graph runs.
 
 The front end computes with them as with Python numbers: each operation appends a node to the graph
-under construction. They have no value at compile time; code that asks for one, as `if x:` does,
-gets the error `NeedsValue`.
+under construction. They have no value at compile time. Code that needs a value, such as `if x:`,
+must get the error `NeedsValue`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NeedsValue(ArgumentError):
 
 
 def kind_of(value: object) -> HostType | None:
-    """Return the host type of a Python or symbolic number (bool, int, float); None for others."""
+    """Return the graph type (bool, int or float) of a Python or symbolic number, else None."""
     if isinstance(value, GraphScalar):
         return value._type
     if isinstance(value, enum.Enum):
@@ -43,7 +43,7 @@ def kind_of(value: object) -> HostType | None:
 
 
 class HostValue:
-    """Base class of symbolic values of a graph that are not tensors but Python values."""
+    """Base class of symbolic values of a graph that are Python values instead of tensors."""
 
     __slots__ = ("_builder", "_id", "_type")
     _builder: GraphBuilder
@@ -71,7 +71,7 @@ class HostValue:
 
 
 class GraphObject(HostValue):
-    """A symbolic Python object that the graph computes when it runs; only host calls can use it."""
+    """A symbolic Python object, known only when the graph runs; only Python calls can use it."""
 
     __slots__ = ()
     __lt__ = __le__ = __gt__ = __ge__ = __copy__ = __deepcopy__ = HostValue._unknown
@@ -94,7 +94,7 @@ def _unary(function: str) -> Callable[[GraphScalar], GraphScalar]:
 class GraphScalar(HostValue):
     """A symbolic Python bool, int or float, known only when the graph runs.
 
-    Its operators append nodes that compute what Python's operators do.
+    Its operators append nodes that compute what Python's operators compute.
     """
 
     __slots__ = ()
@@ -150,8 +150,8 @@ class GraphScalar(HostValue):
 def number_of(x: Any, kind: HostType) -> Any:
     """Convert a number to a Python int, float or bool, as `int(x)`, `float(x)` and `bool(x)` do.
 
-    For a symbolic number or a one-element graph tensor, this appends a node that converts when the
-    graph runs, and returns the symbolic result.
+    For a symbolic number or a one-element graph tensor, this appends a node that converts it when
+    the graph runs, and returns the symbolic result.
     """
     if isinstance(x, GraphScalar):
         return x if x._type is kind else x.apply(kind.name, x)

@@ -1,7 +1,7 @@
-"""The graph verifier: derives every type and effect from the ops' rules and compares.
+"""The graph verifier: derives every type and effect from the ops' rules and compares them.
 
-Tests and debug mode call it after each pass; graphs of plugin passes are always checked. It changes
-no graph: it returns or raises.
+Tests and debug mode call it after each pass; graphs of plugin passes are always checked. The
+verifier must not change a graph: it returns the graph or raises an error.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Context: TypeAlias = tuple[tuple[Graph, int], ...]
 
 
 def verify(graph: Graph) -> Graph:
-    """Check that a graph is well formed, and return the graph unchanged.
+    """Check that a graph is well formed, and return the graph itself.
 
     Values must be defined once, and before their use in the same graph. Each node must have the
-    operands and attributes of its op, already promoted, and the result types that the op infers.
-    Outputs must exist. Sub-graphs and named graphs are checked too; a named graph must have the
-    result types and effects that it declares.
+    operands and attributes of its op, with promoted dtypes, and the result types that the op
+    infers. Outputs must exist. Sub-graphs and named graphs are also checked; a named graph must
+    have the result types and effects that it declares.
 
     Raises:
-        GraphError: names the wrong node and shows its neighbours.
+        GraphError: the graph is wrong; the message names the node and shows its neighbours.
     """
     _Verifier().graph(graph, ())
     return graph
@@ -41,7 +41,8 @@ class _Verifier:
     """Checks the types, effects and value definitions of a graph and of all graphs inside it.
 
     Attributes:
-        done: `id` of each graph already checked; a graph that several nodes call is checked once.
+        done: `id` of each graph already checked, so that a graph that several nodes call is checked
+            once.
     """
 
     def __init__(self) -> None:
@@ -112,7 +113,7 @@ def _inside(context: Context) -> str:
 
 
 def _near(graph: Graph, k: int) -> str:
-    """Return the text of node `k` of a graph, marked by ">", between its neighbours' texts."""
+    """Return the text of node `k` of a graph with those of its neighbours; ">" marks node `k`."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

@@ -1,7 +1,7 @@
 """Files of rows in MindSpore's format MindRecord (`mindspore.mindrecord`).
 
 A file has a header, pages of 32 MB, and an SQLite index beside it. `dataset.MindDataset` reads the
-files; those of MindSpore and of duograph are the same.
+files. MindSpore and duograph can read each other's files.
 """
 
 from __future__ import annotations

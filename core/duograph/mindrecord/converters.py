@@ -1,4 +1,4 @@
-"""Conversion of data sets, such as CIFAR-10 and CSV files, into MindRecord files.
+"""Conversion of datasets, such as CIFAR-10 and CSV files, into MindRecord files.
 
 Users construct the converters; `FileWriter` writes the files.
 """
@@ -29,11 +29,11 @@ def _written(
     shards: int = 1,
     index: Sequence[str] = (),
 ) -> None:
-    """Write rows into a MindRecord file, or several with `shards`.
+    """Write rows into one MindRecord file, or into `shards` files.
 
     Args:
-        schema: field names with their types.
-        index: fields of the index.
+        schema: names and types of the fields, as for `FileWriter.add_schema`.
+        index: names of the fields that the index holds; none means all numbers and strings.
     """
     writer = FileWriter(path, shards)
     writer.add_schema(schema)
@@ -50,7 +50,7 @@ def _written(
 
 
 class _Converter:
-    """Base class of converters of data sets; a subclass implements `run`."""
+    """Base class of dataset converters; a subclass implements `run`."""
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -66,7 +66,7 @@ class _Converter:
         raise NotImplementedError
 
     def transform(self) -> str:
-        """Run the conversion; return SUCCESS, or raise if it fails."""
+        """Run the conversion and return the string "SUCCESS"; failures raise an error."""
         self.run()
         return SUCCESS
 
@@ -78,19 +78,19 @@ class Cifar10ToMR(_Converter):
     Fields: id, int64; label, int64; data, the bytes of a JPEG file.
 
     Args:
-        source: folder of the Python files of CIFAR-10.
-        destination: path of the new file.
+        source: folder with the files of CIFAR-10.
+        destination: path of the new file with the training rows.
 
     Raises:
         ValueError: the folder does not exist.
-        RuntimeError: it has no files of CIFAR-10.
+        RuntimeError: the folder has no files of CIFAR-10.
     """
 
     _source: type[Cifar10Dataset] = Cifar10Dataset
     _labels = {"label": "label"}
 
     def transform(self, fields: Sequence[str] | None = None) -> str:
-        """Write the files with an index of `fields`, and return SUCCESS."""
+        """Write the files with an index of `fields`; return the string "SUCCESS"."""
         self._index = list(fields or ())
         return super().transform()
 
@@ -129,13 +129,13 @@ class MnistToMR(_Converter):
     Fields: label, int64; data, the bytes of a PNG file.
 
     Args:
-        source: folder of the files of MNIST.
-        destination: beginning of the paths of the new files.
-        partition_number: number of files of each part.
+        source: folder with the files of MNIST.
+        destination: prefix of the paths of the new files.
+        partition_number: number of files for the training rows, and for the test rows.
 
     Raises:
         ValueError: the folder does not exist.
-        RuntimeError: it has no files of MNIST.
+        RuntimeError: the folder has no files of MNIST.
     """
 
     def __init__(self, source: str, destination: str, partition_number: int = 1) -> None:
@@ -154,14 +154,15 @@ class MnistToMR(_Converter):
 
 
 class CsvToMR(_Converter):
-    """Writes the rows of a CSV file with a line of names (`mindspore.mindrecord.CsvToMR`).
+    """Writes the rows of a CSV file that begins with a line of names
+    (`mindspore.mindrecord.CsvToMR`).
 
-    A column of ints is int64, of other numbers float64, of anything else string.
+    A column of ints becomes int64, one of other numbers float64, and any other string.
 
     Args:
         source: path of the CSV file.
         destination: path of the new file.
-        columns_list: the columns; by default all.
+        columns_list: the columns to write; by default all.
         partition_number: number of new files.
 
     Raises:
@@ -205,18 +206,18 @@ def _kind(texts: Sequence[str]) -> str:
 
 
 class ImageNetToMR(_Converter):
-    """Writes the image files of folders (`mindspore.mindrecord.ImageNetToMR`).
+    """Writes image files from one folder per class (`mindspore.mindrecord.ImageNetToMR`).
 
     Fields: file_name, string; label, int64; data, the bytes of the file.
 
     Args:
         map_file: text file with a line ``folder label ...`` for each class.
-        image_dir: folder of folders.
+        image_dir: folder that contains the folders of the classes.
         destination: path of the new file.
         partition_number: number of new files.
 
     Raises:
-        ValueError: a file or folder does not exist, or a line is wrong.
+        ValueError: a file or folder does not exist, or a line of `map_file` is malformed.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """The byte format of MindRecord: MessagePack rows, compressed integers and the header.
 
-`writer` and `reader` use it. What is read may come from strangers: whatever is wrong raises
-MindRecordError.
+`writer` and `reader` use it. Files may be malicious: every defect raises MindRecordError.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ Scalar: TypeAlias = "int | float | str | bool | None"  # what a row holds beside
 
 
 class MindRecordError(DuographError, RuntimeError, ValueError):
-    """Error of a file, a schema or a row of MindRecord."""
+    """Error: a file, a schema or a row of MindRecord is invalid."""
 
 
 # ---- integers -----------------------------------------------------------------------------------
@@ -85,9 +84,10 @@ _WIDTHS = [np.dtype(f"<i{n}") for n in (1, 2, 4, 8)]
 
 
 def compressed(array: NDArray[np.generic]) -> bytes:
-    """Return integers in their smallest widths.
+    """Encode integers, each in the smallest of 1, 2, 4 and 8 bytes that holds it.
 
-    The form is the count (4 bytes, big-endian), two bits for the width of each, and the values.
+    The encoding is the count (4 bytes, big-endian), two bits per integer for its width, and the
+    integers.
     """
     flat = array.ravel().astype(np.int64)
     kinds = np.zeros(len(flat), np.uint8)
@@ -103,10 +103,10 @@ def compressed(array: NDArray[np.generic]) -> bytes:
 
 
 def decompressed(data: bytes, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
-    """Return the integers that `compressed` made into bytes.
+    """Decode the integers that `compressed` has encoded; return an array of `dtype`.
 
     Raises:
-        MindRecordError: the bytes end too early, or do not end.
+        MindRecordError: the bytes end too early, or too late.
     """
     if len(data) < 4:
         raise MindRecordError("integers without a count")
@@ -128,7 +128,7 @@ def decompressed(data: bytes, dtype: np.dtype[np.generic]) -> NDArray[np.generic
 
 
 def packed(row: Mapping[str, object]) -> bytes:
-    """Return a row of numbers and strings as a MessagePack map with sorted keys."""
+    """Encode a row of numbers and strings as a MessagePack map with sorted keys."""
     out = bytearray([0x80 | len(row)] if len(row) < 16 else b"\xde" + struct.pack(">H", len(row)))
     for key in sorted(row):
         _pack(out, key)
@@ -182,7 +182,7 @@ _TEXTS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
 
 
 def unpacked(data: bytes) -> dict[str, Scalar]:
-    """Return the row of a MessagePack map of strings to numbers and strings.
+    """Decode a row: a MessagePack map from strings to numbers and strings.
 
     Raises:
         MindRecordError: the bytes are something else.
@@ -238,7 +238,7 @@ def read_header(path: pathlib.Path) -> Header:
     """Return the header of a file.
 
     Raises:
-        MindRecordError: the file cannot be read, or is no MindRecord.
+        MindRecordError: the file cannot be read, or is no MindRecord file.
     """
     try:
         with open(path, "rb") as file:

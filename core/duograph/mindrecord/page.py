@@ -1,4 +1,7 @@
-"""Reads MindRecord files page by page in groups of equal values: `MindPage`."""
+"""`MindPage`, which reads the rows of MindRecord files by group and page; for user code.
+
+A group holds the rows with one value of a chosen field.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ __all__ = ["MindPage"]
 
 @explaining
 class MindPage:
-    """Reads rows in groups of equal values of a field (`mindspore.mindrecord.MindPage`).
+    """Reads pages of rows that have one value of a field (`mindspore.mindrecord.MindPage`).
 
     Args:
-        file_name: a path, which stands for all shards, or a list of paths.
-        num_consumer: only checked; rows are read in the calling thread.
+        file_name: the path of one shard, which stands for all shards of the file, or a list of
+            paths.
+        num_consumer: checked and ignored; rows are read in the calling thread.
 
     Raises:
         ValueError: a file cannot be read.
@@ -51,12 +55,12 @@ class MindPage:
 
     @property
     def candidate_fields(self) -> list[str]:
-        """The fields whose values can group the rows."""
+        """The names of the fields whose values can group the rows."""
         return self.get_category_fields()
 
     @property
     def category_field(self) -> str:
-        """The field whose values group the rows."""
+        """The name of the field whose values group the rows."""
         return self._field
 
     @category_field.setter
@@ -67,11 +71,14 @@ class MindPage:
             )
 
     def get_category_fields(self) -> list[str]:
-        """Return the fields whose values can group the rows."""
+        """Return the names of the fields whose values can group the rows."""
         return [n for n in self._files.fields if n not in self._files.blobs]
 
     def set_category_field(self, category_field: str) -> str:
-        """Set the field whose values group the rows, and return whether it has such a field."""
+        """Set the field whose values group the rows.
+
+        Return the string "SUCCESS", or "FAILED" if the field does not exist or cannot group rows.
+        """
         if category_field not in self.candidate_fields:
             return FAILED
         self._field, self._groups = category_field, {}
@@ -80,7 +87,7 @@ class MindPage:
         return SUCCESS
 
     def read_category_info(self) -> str:
-        """Return the values and the number of their rows as JSON."""
+        """Return the groups as JSON: the number (id), value (name) and number of rows of each."""
         return json.dumps({
             "key": self._field,
             "categories": [{"count": len(self._groups[v]), "id": i, "name": str(v)}
@@ -90,10 +97,10 @@ class MindPage:
     def read_at_page_by_id(
         self, category_id: int, page: int, num_row: int
     ) -> list[dict[str, object]]:
-        """Return the rows of a page of the group with a number.
+        """Return page number `page`, of `num_row` rows, of the group with the number `category_id`.
 
         Raises:
-            ValueError: no such group, or a page or size out of range.
+            ValueError: there is no such group, `page` is below 0, or `num_row` is below 1.
         """
         values = sorted(self._groups)
         if not isinstance(category_id, int) or not 0 <= category_id < len(values):
@@ -104,10 +111,10 @@ class MindPage:
     def read_at_page_by_name(
         self, category_name: str, page: int, num_row: int
     ) -> list[dict[str, object]]:
-        """Return the rows of a page of the group with a value.
+        """Return page number `page`, of `num_row` rows, of the group with value `category_name`.
 
         Raises:
-            ValueError: no such group, or a page or size out of range.
+            ValueError: there is no such group, `page` is below 0, or `num_row` is below 1.
         """
         if not isinstance(category_name, str):
             raise ArgumentError(f"MindPage: got category_name={category_name!r}; wanted a str")
@@ -117,10 +124,7 @@ class MindPage:
         raise MindRecordError(f"MindPage: got {category_name!r}; there is no such group")
 
     def _page(self, value: object, page: int, num_row: int) -> list[dict[str, object]]:
-        """Return the rows on page number `page` of the rows with the group's value.
-
-        A page has `num_row` rows.
-        """
+        """Return page number `page`, of `num_row` rows, of the group with the given value."""
         if page < 0 or num_row < 1:
             raise MindRecordError(f"MindPage: got page={page}, num_row={num_row}; wanted 0, 1")
         return [self._files.row(i)

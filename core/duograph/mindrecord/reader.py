@@ -1,6 +1,6 @@
-"""Reads MindRecord files: `FileReader`, and `RecordFiles` for `dataset.MindDataset`.
+"""Reader of MindRecord files: `FileReader`, and `RecordFiles` for `dataset.MindDataset`.
 
-Files may come from strangers: whatever is wrong raises MindRecordError with the path.
+Files may be malicious: every defect raises MindRecordError with the path.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _INDEX = ("PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "PAGE_ID_BLOB
 
 
 class RecordFiles:
-    """The rows of MindRecord files, by number.
+    """The rows of MindRecord files, by their number over all files.
 
     Args:
-        paths: the files, or one file of several shards.
-        columns: the fields that rows have; None for all.
+        paths: the files; a single path of one shard stands for all shards.
+        columns: the fields to read; None for all.
 
     Raises:
-        MindRecordError: a file cannot be read, or the files have other fields.
+        MindRecordError: a file cannot be read, or the fields of the files differ.
     """
 
     def __init__(self, paths: Sequence[pathlib.Path], columns: Sequence[str] | None) -> None:
@@ -68,7 +68,7 @@ class RecordFiles:
 
     @staticmethod
     def _indexed(path: pathlib.Path) -> list[tuple[int, ...]]:
-        """Return, for each row of a file, the offsets that the file's SQLite index has."""
+        """Return, for each row of a file, its pages and offsets from the file's SQLite index."""
         index = pathlib.Path(f"{path}.db")
         if not index.is_file():
             raise MindRecordError(f"{path} has no index {index.name}")
@@ -87,9 +87,9 @@ class RecordFiles:
         return found
 
     def _bytes(self, path: pathlib.Path, page: int, begin: int, end: int) -> bytes:
-        """Read a row's bytes, from offset begin to end of a page; return them without their length.
+        """Read the bytes of a row from offset `begin` to `end` of a page.
 
-        The length is stored in the first 8 bytes.
+        The first 8 bytes hold the length of the rest; they are checked and removed.
         """
         header = self._headers[path]
         size = header["page_size"]
@@ -108,7 +108,7 @@ class RecordFiles:
         return data[8:]
 
     def row(self, number: int) -> dict[str, object]:
-        """Return the fields of a row: numbers, strings, bytes and arrays."""
+        """Return the fields of a row by name: numbers, strings, bytes and arrays."""
         path, (page_r, begin_r, end_r, page_b, begin_b, end_b) = self._rows[number]
         wanted = set(self.columns)
         try:
@@ -131,7 +131,7 @@ class RecordFiles:
             raise MindRecordError(f"{path} is damaged: row {number}: {error}") from None
 
     def _check(self, name: str, value: object) -> None:
-        """Raise ValueError if a number or string of a row does not fit the schema."""
+        """Raise ValueError if a number or string of a row does not have the type in the schema."""
         kind = self.fields[name]["type"]
         if kind == "string":
             fits = isinstance(value, str)
@@ -177,13 +177,14 @@ class FileReader:
     """Reads the rows of MindRecord files (`mindspore.mindrecord.FileReader`).
 
     Args:
-        file_name: a path, which stands for all shards, or a list of paths.
-        num_consumer: only checked; rows are read in the calling thread.
-        columns: the fields that rows have; None for all.
-        operator: only None.
+        file_name: the path of one shard, which stands for all shards of the file, or a list of
+            paths.
+        num_consumer: checked and ignored; rows are read in the calling thread.
+        columns: the fields to read; None for all.
+        operator: must be None.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
         ValueError: a file cannot be read.
 
     Examples:
@@ -224,13 +225,13 @@ class FileReader:
         return self._files
 
     def get_next(self) -> Iterator[dict[str, object]]:
-        """Yield the rows as dictionaries."""
+        """Yield the rows as dictionaries from field names to values."""
         files = self._open()
         for i in range(len(files)):
             yield files.row(i)
 
     def schema(self) -> dict[str, dict[str, object]]:
-        """Return the fields, as `FileWriter.add_schema` takes them."""
+        """Return the fields in the form of the argument of `FileWriter.add_schema`."""
         return {k: dict(v) for k, v in self._open().fields.items()}
 
     def len(self) -> int:
@@ -238,5 +239,5 @@ class FileReader:
         return self._open().__len__()
 
     def close(self) -> None:
-        """End reading."""
+        """Close the reader; later calls of its methods raise an error."""
         self._files = None

@@ -1,7 +1,7 @@
-"""Writes MindRecord files: `FileWriter`.
+"""Writer of MindRecord files: `FileWriter`.
 
-Each shard is a file with a header and pages, and an SQLite index beside it. Rows are checked before
-any of them is written.
+Each shard is a file with a header and pages, and an SQLite index beside it. A call that writes rows
+checks all of them before it writes any.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _SQL = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "NU
 
 
 def shard_paths(file_name: str, shard_num: int) -> list[pathlib.Path]:
-    """Return the paths of the shards of a file name."""
+    """Return the paths of the `shard_num` files of a file name.
+
+    Several files get numbers as suffixes.
+    """
     if shard_num == 1:
         return [pathlib.Path(file_name)]
     width = len(str(shard_num - 1))
@@ -43,7 +46,7 @@ def shard_paths(file_name: str, shard_num: int) -> list[pathlib.Path]:
 
 
 class _Shard:
-    """One MindRecord file that is being written, with the data of its header and index."""
+    """One MindRecord file that is being written, with the contents of its header and index."""
 
     def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
         self.path, self.header, self.page = path, header, page
@@ -57,7 +60,7 @@ class _Shard:
     def _open(self, kind: str, start: int) -> Page:
         """Append an empty page of type `kind`; return its description for the header.
 
-        `start` is the number of the first row in it.
+        `start` is the number of the first row in the page.
         """
         number = sum(p["page_type"] == kind for p in self.pages)
         self.pages.append({
@@ -68,10 +71,10 @@ class _Shard:
         return self.pages[-1]
 
     def _place(self, kind: str, data: bytes, start: int) -> tuple[Page, int]:
-        """Write bytes into the last page of type `kind`, or into a new one if they do not fit.
+        """Write bytes into the last page of type `kind`, or into a new page if they do not fit.
 
-        Returns (description of the page, offset of the bytes in it). `start` is the first row
-        number of a new page.
+        Returns (description of the page, offset of the bytes in it). `start` is the number of the
+        first row of a new page.
         """
         if len(data) > self.page:
             raise MindRecordError(
@@ -88,12 +91,12 @@ class _Shard:
         return page, at
 
     def add(self, raw: dict[str, Scalar], blob: bytes, saved: int) -> None:
-        """Write one row and note where it is.
+        """Write one row and record its position for the index.
 
         Args:
-            raw: its numbers and strings by field.
-            blob: its binary fields, encoded.
-            saved: bytes that compression has saved.
+            raw: field -> number or string of the row.
+            blob: the encoded binary fields of the row.
+            saved: number of bytes that compression has saved.
         """
         row = len(self.index)
         data = struct.pack("<Q", len(blob)) + blob
@@ -116,7 +119,7 @@ class _Shard:
     def finish(self, header: Header, kinds: dict[str, str]) -> None:
         """Write the header and the index, and close the file.
 
-        `kinds` are the types of the indexed fields by name.
+        `kinds` maps the names of the indexed fields to their types.
         """
         text = json.dumps(header, separators=(",", ":")).encode()
         if len(text) + 8 > self.header:
@@ -165,13 +168,13 @@ class FileWriter:
     """Writes rows into MindRecord files (`mindspore.mindrecord.FileWriter`).
 
     Args:
-        file_name: path of the file; with several shards, a number follows it.
-        shard_num: number of files that share the rows.
+        file_name: path of the file; with several shards, a number is appended to it.
+        shard_num: number of files among which the rows are distributed.
         overwrite: replace files that exist.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a number below 1, or a file that exists.
+        TypeError: an argument has a wrong type.
+        ValueError: `shard_num` is not from 1 to 1000, or a file exists already.
 
     Examples:
         >>> import pathlib, tempfile
@@ -202,25 +205,25 @@ class FileWriter:
         self._closed = False
 
     def set_header_size(self, header_size: int) -> None:
-        """Set the bytes of the header, 16 KB to 128 MB and a multiple of 4.
+        """Set the size of the header in bytes: 16 KB to 128 MB and a multiple of 4.
 
         Raises:
-            ValueError: another size, or rows were written.
+            ValueError: the size is not allowed, or rows were written before.
         """
         self._header = self._size("set_header_size", header_size, 1 << 14, 1 << 27)
 
     def set_page_size(self, page_size: int) -> None:
-        """Set the bytes of a page, 32 KB to 256 MB and a multiple of 4.
+        """Set the size of a page in bytes: 32 KB to 256 MB and a multiple of 4.
 
         Raises:
-            ValueError: another size, or rows were written.
+            ValueError: the size is not allowed, or rows were written before.
         """
         self._page = self._size("set_page_size", page_size, 1 << 15, 1 << 28)
 
     def _size(self, owner: str, value: int, low: int, high: int) -> int:
-        """Return `value` if it is a multiple of 4 in [low, high]; raise otherwise.
+        """Return `value` if it is a multiple of 4 in [low, high].
 
-        Also raises if rows were written before.
+        Raises MindRecordError otherwise, and also if rows were written before.
         """
         if not isinstance(value, int) or not low <= value <= high or value % 4:
             raise MindRecordError(f"FileWriter.{owner}: got {value!r}; wanted {low} to {high}")
@@ -236,10 +239,10 @@ class FileWriter:
         Args:
             content: for each field ``{"type": ..., "shape": [...]}`` with the types int32, int64,
                 float32, float64, string and bytes; ``shape`` only for arrays of numbers.
-            desc: a description.
+            desc: a description, which is stored in the file.
 
         Raises:
-            ValueError: a name, type or shape that is not allowed, or a second schema.
+            ValueError: a name, type or shape is not allowed, or there is a schema already.
         """
         if self._schema:
             raise MindRecordError("FileWriter.add_schema: there is a schema already")
@@ -267,11 +270,11 @@ class FileWriter:
         self._description = desc or ""
 
     def add_index(self, index_fields: Sequence[str]) -> None:
-        """Set the fields that the index holds, numbers and strings; by default all of them.
+        """Set the number and string fields that the index holds; by default it holds all of them.
 
         Raises:
-            TypeError: no list.
-            ValueError: an array, bytes or an unknown field.
+            TypeError: `index_fields` is no list.
+            ValueError: a field is unknown, or holds arrays or bytes.
         """
         if not isinstance(index_fields, (list, tuple)):
             raise ArgumentError(f"FileWriter.add_index: got {index_fields!r}; wanted a list")
@@ -289,14 +292,15 @@ class FileWriter:
     def write_raw_data(
         self, raw_data: Sequence[Mapping[str, object]], parallel_writer: bool = False
     ) -> None:
-        """Write rows.
+        """Write rows into the files.
 
         Args:
-            raw_data: dictionaries from fields to values.
-            parallel_writer: share the rows among the shards one by one instead of in parts.
+            raw_data: the rows, dictionaries from field names to values.
+            parallel_writer: distribute the rows to the shards one by one, instead of in consecutive
+                parts.
 
         Raises:
-            ValueError: no schema, or a row that does not fit it; no row is then written.
+            ValueError: there is no schema, or a row does not fit it; no row is then written.
         """
         if self._closed:
             raise MindRecordError("FileWriter.write_raw_data: the files are complete")
@@ -314,7 +318,7 @@ class FileWriter:
             self._shards[i % n if parallel_writer else i // each].add(*row)
 
     def open_and_set_header(self) -> str:
-        """Open the files; `write_raw_data` does it too.
+        """Open the files and return the string "SUCCESS"; `write_raw_data` calls this method.
 
         Raises:
             ValueError: a file exists, and `overwrite` was not set.
@@ -327,7 +331,7 @@ class FileWriter:
         return SUCCESS
 
     def _row(self, row: Mapping[str, object]) -> tuple[dict[str, Scalar], bytes, int]:
-        """Encode a row: return (numbers and strings by field, bytes of other fields, bytes saved).
+        """Encode a row: return (field -> number or string, bytes of other fields, bytes saved).
 
         Raises MindRecordError for a row that does not fit the schema.
         """
@@ -357,7 +361,10 @@ class FileWriter:
         return raw, b"".join(struct.pack(">Q", len(p)) + p for p in parts), saved
 
     def _plain(self, name: str, value: object) -> Scalar:
-        """Convert the value of a number or string field to int, float or str; raise otherwise."""
+        """Convert the value of a number or string field to int, float or str.
+
+        Raises MindRecordError if it does not fit the type of the field.
+        """
         kind = self._schema[name]["type"]
         found = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
         if kind == "string" and isinstance(found, str):
@@ -372,7 +379,7 @@ class FileWriter:
 
     @staticmethod
     def _binary(name: str, value: object) -> bytes:
-        """Return the value of a bytes field as bytes; raise for another type."""
+        """Return the value of a bytes field as bytes; raise MindRecordError for another type."""
         if isinstance(value, (bytes, bytearray)):
             return bytes(value)
         if isinstance(value, np.ndarray) and value.dtype == np.uint8:
@@ -381,7 +388,10 @@ class FileWriter:
 
     @staticmethod
     def _array(name: str, field: Field, value: object) -> NDArray[np.generic]:
-        """Convert the value of an array field to the field's dtype; raise if it does not fit."""
+        """Convert the value of an array field to the field's dtype.
+
+        Raises MindRecordError if its dtype or shape does not fit.
+        """
         array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
         if array.dtype != dtype and not isinstance(value, list):
             raise MindRecordError(f"FileWriter: got {array.dtype} for {name!r} of {dtype}")
@@ -395,10 +405,10 @@ class FileWriter:
         return array.astype(dtype)
 
     def commit(self) -> None:
-        """Complete the files: write the headers and indexes.
+        """Complete the files: write their headers and indexes, and close them.
 
         Raises:
-            ValueError: no schema, or a header that is too small.
+            ValueError: there is no schema, or the header size is too small.
         """
         if not self._schema:
             raise MindRecordError("FileWriter.commit: there is no schema; use add_schema")
@@ -425,7 +435,7 @@ class FileWriter:
 
     @classmethod
     def open_for_append(cls, file_name: str) -> FileWriter:
-        """Return a writer of the rows of a file, to which rows can be added before `commit`.
+        """Return a writer with the rows of an existing file, to which rows can be added.
 
         Raises:
             ValueError: the file cannot be read.

@@ -1,8 +1,9 @@
-"""MindSpore's second vocabulary, close to PyTorch's: `dim`, `keepdim`, `alpha`, `correction`.
+"""Functions, layers and optimisers with PyTorch's argument names (`mindspore.mint`).
 
-Users import it as `duograph.mint`, which loads it at its first use. It has functions,
-`mint.nn` layers, `mint.optim` optimisers, `mint.linalg`, `mint.special` and `mint.distributed`.
-All of them call `duograph.ops`; no op may be defined here.
+Users import it as `duograph.mint`, which loads it at its first use. Arguments are called `dim`,
+`keepdim`, `alpha` and `correction` here. There are functions, `mint.nn` layers, `mint.optim`
+optimisers, `mint.linalg`, `mint.special` and `mint.distributed`. All of them call `duograph.ops`;
+no op may be defined here.
 """
 
 from __future__ import annotations

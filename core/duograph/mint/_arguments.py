@@ -1,7 +1,7 @@
 """Types and conversions of arguments that several modules of `duograph.mint` share.
 
-The modules of `duograph.mint` use them. They may not depend on the values of tensors, because
-compiled code runs them while it is traced.
+The modules of `duograph.mint` use them. They must not depend on the values of tensors, because code
+that is being compiled calls them with tensors that have no values yet.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ def converted(x: Tensor, dtype: DTypeLike | None) -> Tensor:
 
 
 def axes_of(dim: Dims) -> Dims:
-    """Convert a `dim` argument to the form of `ops`: an empty tuple becomes None, for all axes."""
+    """Return a `dim` argument in the form of `ops`: an empty tuple becomes None, for all axes."""
     return None if isinstance(dim, (tuple, list)) and not dim else dim

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic in the spelling of `duograph.mint`: scaled sums, bounds and products.
+"""Element-wise arithmetic with the signatures of `duograph.mint`: scaled sums and products, bounds.
 
 `mint/__init__.py` exports these functions beside those of `duograph.ops` whose signatures are the
 same. Every function normalises its arguments and calls `ops`.
@@ -66,7 +66,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Tensor | Numbe
 def _scaled(
     name: str, input: Tensor | Number, other: Tensor | Number, alpha: Tensor | Number
 ) -> Tensor | Number:
-    """Return ``alpha * other``, the second term of `add` or `sub` whose first term is `input`.
+    """Return ``alpha * other``, the second term of `add` or `sub`; the first term is `input`.
 
     Raises:
         ArgumentError: `alpha` is a float and both terms are integers.

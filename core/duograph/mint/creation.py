@@ -1,4 +1,4 @@
-"""Creation of tensors in the spelling of `duograph.mint`: sizes, fill values and ranges.
+"""Creation of tensors with the signatures of `duograph.mint`: sizes, fill values and ranges.
 
 `mint/__init__.py` exports these functions, and users call them. Every function normalises its
 arguments and calls `duograph.ops`; none may compute anything itself.
@@ -220,7 +220,7 @@ def meshgrid(
         indexing: ``"ij"``, the default, or ``"xy"``, which exchanges the first two axes.
 
     Returns:
-        Tuple of Tensors of one shape: the sizes of `tensors`.
+        Tuple of Tensors of the same shape, which has the sizes of `tensors`.
 
     Raises:
         TypeError: an argument that is not a Tensor.

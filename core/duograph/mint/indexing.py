@@ -1,4 +1,4 @@
-"""Lookups, writes at indices, sorting and counting in the spelling of `duograph.mint`.
+"""Lookups, writes at indices, sorting and counting with the signatures of `duograph.mint`.
 
 `mint/__init__.py` exports these functions. Every function normalises its arguments and calls
 `duograph.ops` or a Tensor method; indices in results are int64.
@@ -173,7 +173,7 @@ def sort(
     Args:
         input: real Tensor; NaN comes last.
         dim: axis.
-        descending: largest first.
+        descending: whether the largest element comes first.
         stable: whether equal elements must keep their order; they always do.
 
     Returns:
@@ -198,7 +198,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     Args:
         input: real Tensor; NaN comes last.
         dim: axis.
-        descending: largest first.
+        descending: whether the largest element comes first.
         stable: whether equal elements must keep their order; they always do.
 
     Returns:
@@ -222,10 +222,10 @@ def topk(
 
     Args:
         input: real Tensor of at least one axis.
-        k: how many.
+        k: number of elements.
         dim: axis.
-        largest: the largest, else the smallest.
-        sorted: whether they must come in order; they always do.
+        largest: whether to return the largest rather than the smallest elements.
+        sorted: whether the elements must come in order; they always do.
 
     Returns:
         (values, int64 indices).
@@ -250,7 +250,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
         input: real Tensor.
         k: 1 for the smallest.
         dim: axis.
-        keepdim: keep the axis with length 1.
+        keepdim: whether to keep the axis with length 1.
 
     Returns:
         (values, int64 indices).
@@ -279,9 +279,10 @@ def unique(
 
     Args:
         input: real Tensor.
-        sorted: whether they must come in ascending order; they always do.
-        return_inverse: also return where each element of `input` is in the result.
-        return_counts: also return how often each element of the result comes in `input`.
+        sorted: whether the elements must come in ascending order; they always do.
+        return_inverse: whether to return also where each element of `input` is in the result.
+        return_counts: whether to return also how often each element of the result occurs in
+            `input`.
         dim: axis whose parts are compared; None compares single elements.
 
     Returns:
@@ -331,7 +332,8 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
     Args:
         input: real Tensor of any shape.
         bins: number of bins.
-        min, max: the range; of the elements where both are equal. Elements outside do not count.
+        min, max: ends of the range of the bins. If both are equal, the range is that of the
+            elements. Elements outside the range do not count.
 
     Returns:
         Tensor (bins,) of the dtype of `input`.

@@ -32,7 +32,7 @@ def norm(
         ord: order of the norm: a number for vectors; ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or
             -inf for matrices. None for the norm of order 2 of all elements.
         dim: one axis for vectors, two for matrices; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to compute.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Products and norms of vectors and matrices in the spelling of `duograph.mint`.
+"""Products and norms of vectors and matrices with the signatures of `duograph.mint`.
 
 `mint/__init__.py` and `mint/linalg.py` export these functions. Every function normalises its
 arguments and calls `duograph.ops`.
@@ -98,7 +98,7 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
         0-d Tensor.
 
     Raises:
-        ValueError: not two vectors of one length.
+        ValueError: not two vectors of the same length.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -176,7 +176,7 @@ def cdist(
     Args:
         x1: Tensor (..., n, k).
         x2: Tensor (..., m, k).
-        p: order of the norm, 0 or more.
+        p: order of the norm, non-negative.
         compute_mode: whether a product of matrices may be used; the distances are always
             computed from the differences, which is the exact way.
 
@@ -237,7 +237,7 @@ def vector_norm(
         x: floating or complex Tensor.
         ord: order of the norm; also 0, inf and -inf.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to compute.
 
     Raises:
@@ -265,7 +265,7 @@ def matrix_norm(
         A: floating or complex Tensor.
         ord: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
         dim: the two axes.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to compute.
 
     Raises:
@@ -296,7 +296,7 @@ def norm(
         p: order of the vector norm; ``"fro"`` is that of order 2, ``"nuc"`` the sum of the
             singular values of matrices.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to compute.
 
     Raises:
@@ -358,8 +358,8 @@ def triangular_solve(
         b: Tensor (..., n, k).
         A: Tensor (..., n, n); only one triangle is read.
         upper: whether A is an upper triangle, else a lower one.
-        transpose: solve with the transpose of A.
-        unitriangular: take the diagonal of A as ones.
+        transpose: whether to solve with the transpose of A.
+        unitriangular: whether to take the diagonal of A as ones.
 
     Returns:
         (x, A).

@@ -1,4 +1,4 @@
-"""Shapes, joins and parts of tensors in the spelling of `duograph.mint`, with `dim` for an axis.
+"""Shapes, joins and parts of tensors with the signatures of `duograph.mint`; an axis is a `dim`.
 
 `mint/__init__.py` exports these functions. Every function normalises its arguments and calls
 `duograph.ops`.
@@ -52,11 +52,11 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Stack tensors of one shape along a new axis (`mindspore.mint.stack`).
+    """Stack tensors of the same shape along a new axis (`mindspore.mint.stack`).
 
     Args:
-        tensors: tuple or list of Tensors of one shape.
-        dim: place of the new axis.
+        tensors: tuple or list of Tensors of the same shape.
+        dim: position of the new axis.
 
     Raises:
         ValueError: no tensor, or different shapes.
@@ -159,7 +159,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
     Args:
         input: Tensor.
-        dim: axis or axes; those of another length stay. None for all axes of length 1.
+        dim: axis or axes; those of another length are kept. None for all axes of length 1.
 
     Raises:
         ValueError: an axis out of range.
@@ -182,10 +182,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
     Args:
         input: Tensor.
-        dim: place of the new axis.
+        dim: position of the new axis.
 
     Raises:
-        ValueError: a place out of range.
+        ValueError: a position out of range.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -232,7 +232,7 @@ def permute(input: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def t(input: Tensor) -> Tensor:
-    """Transpose a matrix; a tensor of fewer axes is returned as it is (`mindspore.mint.t`).
+    """Return the transpose of a matrix, or a tensor of fewer axes unchanged (`mindspore.mint.t`).
 
     Raises:
         ValueError: more than two axes.
@@ -320,7 +320,7 @@ def repeat_interleave(
 
     Args:
         input: Tensor.
-        repeats: how often: an int, or one for each element of the axis.
+        repeats: number of repetitions: an int, or one int for each element of the axis.
         dim: axis; None flattens first.
         output_size: the length of the result along the axis, if known; it is checked.
 
@@ -352,9 +352,10 @@ def diff(
 
     Args:
         input: Tensor of at least one axis.
-        n: how often to take differences.
+        n: number of times that differences are taken.
         dim: axis.
-        prepend, append: Tensors joined to the axis before.
+        prepend, append: Tensors that are joined to `input` along the axis before differences are
+            taken.
 
     Raises:
         ValueError: a negative `n`, or an axis out of range.

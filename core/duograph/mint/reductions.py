@@ -1,7 +1,7 @@
-"""Reductions in the spelling of `duograph.mint`: `dim`, `keepdim` and `correction`.
+"""Reductions with the signatures of `duograph.mint`: `dim`, `keepdim` and `correction`.
 
 `mint/__init__.py` exports these functions. Every function normalises its arguments and calls
-`duograph.ops`; a reduction of `dim=None` covers all axes.
+`duograph.ops`; a reduction with `dim=None` covers all axes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def sum(
     Args:
         input: Tensor.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to add; default that of `input`, or int64 for integers and bools.
 
     Returns:
@@ -53,7 +53,7 @@ def mean(
     Args:
         input: Tensor; the mean of integers is an integer, unless `dtype` is given.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype in which to compute; default that of `input`.
 
     Returns:
@@ -83,7 +83,7 @@ def prod(
     Args:
         input: Tensor.
         dim: axis; None for all.
-        keepdim: keep the axis with length 1.
+        keepdim: whether to keep the axis with length 1.
         dtype: dtype in which to multiply; default that of `input`, or int64 for integers and
             bools.
 
@@ -106,7 +106,7 @@ def nansum(
     Args:
         input: real Tensor.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
         dtype: dtype of the result; default that of `input`, or int64 for integers and bools.
 
     Raises:
@@ -126,7 +126,7 @@ def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     Args:
         input: Tensor; a number other than 0 is true.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
 
     Returns:
         bool Tensor.
@@ -148,7 +148,7 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     Args:
         input: Tensor; a number other than 0 is true.
         dim: axis or axes; None for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
 
     Returns:
         bool Tensor.
@@ -176,8 +176,8 @@ def max(
 
     Args:
         input: Tensor.
-        dim: axis; None for all. A Tensor here is `other`.
-        keepdim: keep the axis with length 1.
+        dim: axis; None for all. A Tensor here is taken as `other`.
+        keepdim: whether to keep the axis with length 1.
         other: a second Tensor; the result is then `maximum(input, other)`.
 
     Returns:
@@ -208,8 +208,8 @@ def min(
 
     Args:
         input: Tensor.
-        dim: axis; None for all. A Tensor here is `other`.
-        keepdim: keep the axis with length 1.
+        dim: axis; None for all. A Tensor here is taken as `other`.
+        keepdim: whether to keep the axis with length 1.
         other: a second Tensor; the result is then `minimum(input, other)`.
 
     Returns:
@@ -249,13 +249,13 @@ def _extreme(
 
 
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """Return the largest elements along axes; equal ones share the gradient
+    """Return the largest elements along axes; equal ones get equal parts of the gradient
     (`mindspore.mint.amax`).
 
     Args:
         input: real Tensor.
         dim: axis or axes; () for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
 
     Raises:
         ValueError: an axis out of range or given twice.
@@ -269,13 +269,13 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
 
 
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """Return the smallest elements along axes; equal ones share the gradient
+    """Return the smallest elements along axes; equal ones get equal parts of the gradient
     (`mindspore.mint.amin`).
 
     Args:
         input: real Tensor.
         dim: axis or axes; () for all.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
 
     Raises:
         ValueError: an axis out of range or given twice.
@@ -294,7 +294,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     Args:
         input: real Tensor.
         dim: axis; None for the flattened tensor.
-        keepdim: keep the axis with length 1.
+        keepdim: whether to keep the axis with length 1.
 
     Returns:
         int64 Tensor.
@@ -316,7 +316,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     Args:
         input: real Tensor.
         dim: axis; None for the flattened tensor.
-        keepdim: keep the axis with length 1.
+        keepdim: whether to keep the axis with length 1.
 
     Returns:
         int64 Tensor.
@@ -335,12 +335,12 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 def median(
     input: Tensor, dim: int | None = None, keepdim: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Return the middle element, the lower of two (`mindspore.mint.median`).
+    """Return the middle element, or the lower one of two (`mindspore.mint.median`).
 
     Args:
         input: real Tensor of at least one element.
         dim: axis; None for the flattened tensor.
-        keepdim: keep the axis with length 1; only with `dim`.
+        keepdim: whether to keep the axis with length 1; only with `dim`.
 
     Returns:
         A 0-d Tensor; with `dim`, the pair (values, int64 indices).
@@ -368,8 +368,9 @@ def var(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool =
     Args:
         input: Tensor.
         dim: axis or axes; None for all.
-        correction: subtracted from the number of elements in the divisor; 1 is Bessel's.
-        keepdim: keep the axes with length 1.
+        correction: number that is subtracted from the number of elements to form the divisor; 1 is
+            Bessel's correction.
+        keepdim: whether to keep the axes with length 1.
 
     Raises:
         ValueError: an axis out of range or given twice.
@@ -388,8 +389,9 @@ def std(input: Tensor, dim: Dims = None, *, correction: int = 1, keepdim: bool =
     Args:
         input: Tensor.
         dim: axis or axes; None for all.
-        correction: subtracted from the number of elements in the divisor; 1 is Bessel's.
-        keepdim: keep the axes with length 1.
+        correction: number that is subtracted from the number of elements to form the divisor; 1 is
+            Bessel's correction.
+        keepdim: whether to keep the axes with length 1.
 
     Raises:
         ValueError: an axis out of range or given twice.
@@ -442,7 +444,7 @@ def logsumexp(input: Tensor, dim: int | tuple[int, ...], keepdim: bool = False) 
     Args:
         input: Tensor; integers and bools are converted to float32.
         dim: axis or axes.
-        keepdim: keep the axes with length 1.
+        keepdim: whether to keep the axes with length 1.
 
     Raises:
         ValueError: an axis out of range or given twice.

@@ -1,4 +1,4 @@
-"""Random tensors in the spelling of `duograph.mint`, with `generator` and `device`.
+"""Random tensors with the signatures of `duograph.mint`, with `generator` and `device`.
 
 `mint/__init__.py` exports these functions. Every function draws its numbers with `duograph.ops`,
 from the given generator or from the global one.
@@ -31,7 +31,7 @@ def rand(
 
     Args:
         size: ints, or one tuple or list of them.
-        generator: default the global one.
+        generator: Generator to draw from; default the global one.
         dtype: floating dtype; default float32.
         device: name of a device such as ``"CPU"``; default the current one.
 
@@ -56,7 +56,7 @@ def randn(
 
     Args:
         size: ints, or one tuple or list of them.
-        generator: default the global one.
+        generator: Generator to draw from; default the global one.
         dtype: floating dtype; default float32.
         device: name of a device such as ``"CPU"``; default the current one.
 
@@ -120,7 +120,7 @@ def randint(
 
     Args:
         args: low, high and size, or high and size; `size` is a tuple of ints.
-        generator: default the global one.
+        generator: Generator to draw from; default the global one.
         dtype: integer or floating dtype; default int64.
         device: name of a device such as ``"CPU"``; default the current one.
 
@@ -175,8 +175,8 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: DTypeLike = i
     """Return the numbers 0 to n - 1 in random order (`mindspore.mint.randperm`).
 
     Args:
-        n: int, 0 or more.
-        generator: default the global one.
+        n: non-negative int.
+        generator: Generator to draw from; default the global one.
         dtype: default int64.
 
     Raises:
@@ -201,7 +201,7 @@ def normal(
     Args:
         mean, std: Tensors or numbers; the shapes broadcast.
         size: shape of the result, only if both are numbers.
-        generator: default the global one.
+        generator: Generator to draw from; default the global one.
 
     Returns:
         float32 Tensor.
@@ -224,12 +224,12 @@ def normal(
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Return 1 with the probability that each element gives, else 0
+    """Return random zeros and ones; each element is the probability of a 1
     (`mindspore.mint.bernoulli`).
 
     Args:
         input: floating Tensor of probabilities.
-        generator: default the global one.
+        generator: Generator to draw from; default the global one.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -253,9 +253,9 @@ def multinomial(
 
     Args:
         input: Tensor (k,) or (n, k) of weights, not negative; they need not sum to 1.
-        num_samples: how many to draw from each row.
-        replacement: an index may be drawn again.
-        generator: default the global one.
+        num_samples: number of indices to draw for each row.
+        replacement: whether an index may be drawn again.
+        generator: Generator to draw from; default the global one.
 
     Returns:
         int64 Tensor (num_samples,) or (n, num_samples).
@@ -275,7 +275,8 @@ def multinomial(
 def _seeded(name: str, generator: object) -> object:
     """Return the argument `generator` if it is a Generator or None; raise otherwise.
 
-    The functions of `ops` take it as their `seed`.
+    The functions of `ops` accept a Generator as their `seed`. `name` is the calling function, for
+    the error.
     """
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Cumulative results and softmax along an axis, in the spelling of `duograph.mint`.
+"""Cumulative results and softmax along an axis, with the signatures of `duograph.mint`.
 
 `mint/__init__.py` exports these functions. Every function normalises its arguments and calls
 `duograph.ops`.
@@ -54,9 +54,9 @@ def cumprod(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _accumulated(x: Tensor, dtype: DTypeLike | None) -> Tensor:
-    """Cast a tensor to the dtype of its cumulative sums.
+    """Return a tensor cast to the dtype of its cumulative sums.
 
-    That is `dtype` if given, else int64 for integers and bools, else the tensor's own.
+    That dtype is `dtype` if given, else int64 for integers and bools, else the tensor's own.
     """
     if dtype is not None:
         return x.astype(dtype)

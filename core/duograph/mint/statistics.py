@@ -1,8 +1,9 @@
-"""The steps of batch normalisation over several processes, in the spelling of `duograph.mint`.
+"""The steps of batch normalisation over several processes, with the signatures of `duograph.mint`.
 
 `mint/__init__.py` exports these functions. A program computes the statistics of its batch with
-`batch_norm_stats`, joins those of all processes with `batch_norm_gather_stats_with_counts` and
-normalises with `batch_norm_elemt`. Every function calls `duograph.ops`.
+`batch_norm_stats`, combines the statistics of all processes with
+`batch_norm_gather_stats_with_counts` and normalises with `batch_norm_elemt`. Every function calls
+`duograph.ops`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def batch_norm_stats(input: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 
     Args:
         input: floating Tensor (N, C, ...).
-        eps: added to the variance, which is not corrected.
+        eps: number that is added to the (uncorrected) variance.
 
     Returns:
         (mean, invstd), both (C,).
@@ -60,7 +61,7 @@ def batch_norm_elemt(
         input: floating Tensor (N, C, ...).
         weight, bias: Tensors (C,); None for 1 and 0.
         mean, invstd: Tensors (C,); None for those of `batch_norm_stats`.
-        eps: added to the variance, if `invstd` is None.
+        eps: number that is added to the variance if `invstd` is None.
 
     Raises:
         ValueError: fewer than two axes, or tensors of other sizes.
@@ -98,11 +99,11 @@ def batch_norm_gather_stats_with_counts(
     Args:
         input: floating Tensor (N, C, ...), whose dtype the result has.
         mean, invstd: Tensors (batches, C), each row a result of `batch_norm_stats`.
-        running_mean, running_var: Tensors (C,), updated in place; None: not updated.
+        running_mean, running_var: Tensors (C,), updated in place; with None, nothing is updated.
         momentum: weight of the joined statistics in the running ones.
-        eps: the one with which `invstd` was computed.
-        counts: Tensor (batches,), the number of elements of each channel; None for equal ones, of
-            the number in `input`.
+        eps: number that was added to the variances from which `invstd` was computed.
+        counts: Tensor (batches,), the number of elements per channel in each batch; None if all
+            batches are as large as `input`.
 
     Returns:
         (mean, invstd) of all batches, both (C,).

@@ -109,7 +109,10 @@ def refuse_operand(
 def _count_inputs(
     cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], error: TypeError
 ) -> None:
-    """Add to Python's error for a wrong number of inputs what inputs `construct` takes."""
+    """Name the inputs of `construct` in Python's error about a wrong number of arguments.
+
+    `error` is changed in place. Errors from other calls are left alone.
+    """
     said = str(error)
     whole = getattr(cell.construct, "__qualname__", "")
     if not said.startswith((f"{whole}() ", "construct() ")) or "; its inputs " in said:

@@ -37,7 +37,7 @@ def positive_int(owner: str, name: str, value: object) -> int:
 
 
 def layer_count(owner: str, name: str, value: object) -> int:
-    """Return a constructor argument if it is a number of layers: an int from 1 to a fixed limit."""
+    """Return a constructor argument if it is a number of layers: an int from 1 to `MOST_LAYERS`."""
     count = positive_int(owner, name, value)
     if count > MOST_LAYERS:
         raise ArgumentValueError(_got(owner, name, value, f"at most {MOST_LAYERS} layers"))
@@ -45,7 +45,7 @@ def layer_count(owner: str, name: str, value: object) -> int:
 
 
 def non_negative_int(owner: str, name: str, value: object) -> int:
-    """Return a constructor argument if it is an int of 0 or more; otherwise raise an error."""
+    """Return a constructor argument if it is a non-negative int; otherwise raise an error."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(_got(owner, name, value, "an int"))
     if value < 0:
@@ -77,7 +77,10 @@ def in_range(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return a constructor argument as a float; raise an error if it is not in [low, high]."""
+    """Return a constructor argument as a float; raise an error if it is outside [low, high].
+
+    None as a bound is no bound; `open_low` and `open_high` exclude the bound itself.
+    """
     number = real(owner, name, value)
     bad = (low is not None and (number <= low if open_low else number < low)) or (
         high is not None and (number >= high if open_high else number > high)
@@ -102,7 +105,10 @@ def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
 
 
 def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tuple[int, ...]:
-    """Return a constructor argument as `count` ints of at least `low`; a single int is repeated."""
+    """Return a constructor argument as a tuple of `count` ints of at least `low`.
+
+    A single int is repeated.
+    """
     several = (value,) * count if isinstance(value, int) else value
     if isinstance(value, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))

@@ -74,9 +74,10 @@ class HookHandle:
 
 
 def add_hook(hooks: Hooks, entry: object, prepend: bool = False) -> HookHandle:
-    """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front.
+    """Add a hook to the dictionary `hooks` of a Cell, at the front if `prepend` is set.
 
-    Returns the handle that removes the hook again.
+    `entry` is the function, or a tuple of the function and a flag. Returns the handle that removes
+    the hook again.
     """
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
@@ -218,7 +219,7 @@ def _run_forward_hooks(
 def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, object]) -> object:
     """Run a Cell's `construct` without recording it for differentiation; return its output.
 
-    The Cell's own method `bprop` computes the gradient in the backward pass.
+    In the backward pass, the Cell's own method `bprop` computes the gradients of `args`.
     """
     bprop: Callable[..., object] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(

@@ -49,7 +49,7 @@ class Members(OrderedDict[str, Any], Generic[Item]):
     def add_unnamed(self, name: str, value: Item) -> None:
         """Add an entry to a Cell's member dictionary without setting an attribute on the Cell.
 
-        Names that are no Python identifiers, such as "0", are added so.
+        It is used for names that are no Python identifiers, such as "0".
         """
         super().__setitem__(name, value)
         self._owner.__dict__["_plain"] = False

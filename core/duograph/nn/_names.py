@@ -1,14 +1,14 @@
 """The rule by which containers of Cells name Parameters; checkpoints find values by these names.
 
 `CellList`, `SequentialCell` and `CellDict` call it. It reproduces MindSpore's rule, oddities
-included, and must never ask which Cells hold a container.
+included. The names of a container must not depend on the Cells that the container is in.
 
 - A Parameter without a name takes the name of its attribute.
 - A Cell that becomes a child of another is renamed once: each Parameter below it becomes
   `attribute.` + its path from that child. Parameters that the child gains later get no such prefix.
 - A Cell that becomes an item of a container becomes `head` + key + "." + its path. The head is read
   off the names of the items that are there already; an empty container has none.
-- Deleting or inserting an item exchanges the number in the names of the other items.
+- Deleting or inserting an item changes the number in the names of the other items.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ __all__ = ["container_head", "renumber"]
 
 
 def container_head(items: Iterable[tuple[str, Cell]]) -> str:
-    """Return what stands before the key of an item in the names of a container's Parameters.
+    """Return what precedes an item's key in the names of the Parameters of a container's items.
 
-    For names such as ``layers.0.weight``, it is ``layers.``. The key of the first item that has
-    Parameters may occur several times, as in ``layers.0.0.weight``. Then the second such item
-    decides: the position is the first at which it has its own key; without one, it is the last.
+    For names such as ``layers.0.weight`` of item "0", it is ``layers.``; for a container without
+    Parameters it is "". If the key of the first item with Parameters occurs several times in a
+    name, as in ``layers.0.0.weight``, the position is the first one at which the second item with
+    Parameters has its own key. Without such a position, it is the last occurrence.
     """
     named = _first_names(items)
     first = next(named, None)
@@ -46,7 +47,10 @@ def container_head(items: Iterable[tuple[str, Cell]]) -> str:
 
 
 def renumber(cell: Cell, head: str, key: str) -> None:
-    """Replace the key in the names of an item's Parameters, ``head + old key + rest``, by `key`."""
+    """Rename the Parameters of an item from ``head + old key + rest`` to ``head + key + rest``.
+
+    `head` is what precedes the key, such as ``layers.``.
+    """
     position = head.count(".")
     for parameter in cell.get_parameters():
         rest = parameter.name.split(".")[position + 1 :]
@@ -54,7 +58,7 @@ def renumber(cell: Cell, head: str, key: str) -> None:
 
 
 def _first_names(items: Iterable[tuple[str, Cell]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield (key, name of the first Parameter, split at the dots) for each item with Parameters."""
+    """Yield (key, name of the first Parameter, split at the dots) for items with Parameters."""
     for key, cell in items:
         parameter: Parameter | None = next(cell.get_parameters(), None)
         if parameter is not None:

@@ -2,7 +2,8 @@
 
 MindSpore's layers compute with primitives that they hold as attributes, and subclasses call these:
 `self.conv2d(x, weight)` in a subclass of `nn.Conv2d`. The layers here compute with functions. Each
-has a class attribute of type `Operator` for every such name; it must not be on a layer's own path.
+has a class attribute of type `Operator` for every such name; the layers themselves never compute
+with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Implements `Cell.shard`: it shards the inputs, outputs and Parameters of a Cell among ranks.
 
-The layouts are applied by hooks around `construct`, where code is compiled. A Cell that is called
-from code that is not compiled, is compiled for it, in both modes.
+Compiled code applies the layouts in hooks around `construct`. If eager code calls a sharded Cell,
+the call is compiled, in PYNATIVE_MODE as in GRAPH_MODE.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["call_divided", "plan_parameters", "shard_cell"]
 
 
 class Sharding:
-    """State that `Cell.shard` stores on a Cell: hooks, and a compiled function that calls it."""
+    """State that `Cell.shard` stores on a Cell: hooks, and a compiled function of the Cell."""
 
     def __init__(self, hooks: list[HookHandle]) -> None:
         self.hooks = hooks
@@ -33,7 +33,10 @@ class Sharding:
 
 
 def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: object) -> None:
-    """Shard the inputs, outputs and Parameters of a Cell; replaces an earlier sharding of them."""
+    """Implement `Cell.shard`; a second call for the same Cell replaces the first.
+
+    `plan` is the `parameter_plan`. The function does nothing where there is only one rank.
+    """
     ranks = all_ranks()
     if len(ranks) == 1:
         return
@@ -61,9 +64,14 @@ def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: obje
 
 
 def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
-    """Set the layouts of a Cell's Parameters from a dict: name -> Layout or numbers of shards.
+    """Set the layouts of a Cell's Parameters as a `parameter_plan` says.
 
-    A name is that of the Parameter, or the path of attributes to it, with or without ``self.``.
+    Args:
+        owner: the calling method, for messages.
+        cell: the Cell.
+        plan: dictionary from names to a `Layout`, or to a tuple of numbers of shards per axis; None
+            changes nothing. A name is that of the Parameter, or the path of attributes to it, with
+            or without ``self.``.
     """
     if plan is None:
         return

@@ -1,6 +1,7 @@
-"""What a Cell keeps and how it is saved: buffers by path, state dictionaries and their hooks.
+"""Methods of Cells that save and convert state: buffers, state dictionaries, hooks, `Cell.to`.
 
-`Cell` derives from `KeepsState`. Conversion of all Parameters and buffers is here, too.
+`Cell` derives from `KeepsState`. Its methods also cast all Parameters and buffers to another dtype
+or move them to another device.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _NO_HOOKS: Mapping[int, Callable[..., object]] = {}
 
 
 class KeepsState:
-    """Base class of Cell: buffers, `state_dict`, `load_state_dict`, and `to`."""
+    """Base class of Cell: methods for buffers and state dictionaries, and `to`."""
 
     _params: Members[Parameter]
     _cells: Members[Cell]
@@ -84,14 +85,15 @@ class KeepsState:
     # ---- state dictionaries ---------------------------------------------------------------------
 
     def get_extra_state(self) -> object:
-        """Return what else `state_dict` shall save for this Cell; a subclass may define it.
+        """Return additional state for `state_dict` to save; a subclass may override this method.
 
-        It is saved under the Cell's path and ``_extra_state``, and `set_extra_state` gets it back.
+        The state is saved under the Cell's path and ``_extra_state``. `load_state_dict` passes it
+        to `set_extra_state`. Without an override, NotImplementedError is raised.
         """
         raise NotImplementedError(f"{type(self).__name__}: get_extra_state is not defined")
 
     def set_extra_state(self, state: object) -> None:
-        """Take what `get_extra_state` saved; a subclass that defines that one defines this one."""
+        """Restore state from `get_extra_state`; a subclass overrides both methods or neither."""
         raise NotImplementedError(f"{type(self).__name__}: set_extra_state is not defined")
 
     def register_state_dict_pre_hook(self, hook: Callable[..., object]) -> HookHandle:
@@ -111,10 +113,10 @@ class KeepsState:
         return self._add_state_hook("save", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., object]) -> HookHandle:
-        """Register `hook(cell, state_dict, prefix, local_metadata)`, called when it is collected.
+        """Register `hook(cell, state_dict, prefix, local_metadata)`, called after collection.
 
-        The hook may change the dictionary, and returns None. Returns a handle whose `remove()`
-        unregisters the hook.
+        It runs when the values of the Cell and its descendants are in the dictionary, which it may
+        change; it returns None. Returns a handle whose `remove()` unregisters the hook.
         """
         return self._add_state_hook("saved", hook)
 
@@ -156,8 +158,9 @@ class KeepsState:
     ) -> OrderedDict[str, Any]:
         """Return a dictionary of the Parameters and persistent buffers of this Cell by path.
 
-        They are added to `destination` if it is given; `prefix` stands before each path.
-        Parameters are returned themselves. Buffers are copied unless `keep_vars` is set.
+        The entries are added to `destination` if it is given; `prefix` precedes each path. The
+        dictionary contains the Parameters themselves, but copies of the buffers unless `keep_vars`
+        is set.
         """
         if args:
             destination = args[0]
@@ -195,7 +198,8 @@ class KeepsState:
 
         Raises:
             ValueError: a shape differs or, with `strict`, keys are missing or unexpected. No value
-                is changed in that case, unless a hook was to see the loaded values first.
+                is changed then. Only if a post hook is registered, keys are checked after the
+                values were loaded and the hook has run.
         """
         return _tree.load_state_dict(cast("Cell", self), state_dict, strict)
 
@@ -237,8 +241,8 @@ class KeepsState:
         """Give all Parameters and buffers new values, which are zeros here; return the Cell.
 
         Args:
-            device: where the values are put; None: where they are.
-            recurse: those of the descendants, too.
+            device: the device of the values; None keeps each on its device.
+            recurse: whether the descendants' Parameters and buffers are included.
         """
         self._convert(lambda x: x.new_zeros(x.shape).to(device=device), recurse)
         return self
@@ -255,7 +259,7 @@ class KeepsState:
             cell.__dict__.pop("_graph", None)
 
     def set_data_parallel(self) -> None:
-        """Accept that devices share a batch; one warning says that it has no meaning here."""
+        """Accept MindSpore's option of dividing batches, without effect; one warning says so."""
         warn_moot("nn.Cell.set_data_parallel")
 
     def update_cell_prefix(self) -> None:

@@ -35,7 +35,10 @@ _LONG = 80
 
 
 class StateMismatch(CheckpointError, RuntimeError):
-    """Error for a state dictionary that does not match the Cell; no Parameter was changed."""
+    """Error for a state dictionary that does not match the Cell.
+
+    The message says whether values were loaded.
+    """
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
@@ -66,7 +69,10 @@ def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 def walk_parameters(
     cell: Cell, prefix: str = "", expand: bool = True
 ) -> Iterator[tuple[str, Parameter]]:
-    """Yield (path, Parameter) over a tree of Cells; a shared Parameter comes once."""
+    """Yield (path, Parameter) over a tree of Cells; a shared Parameter comes once.
+
+    Without `expand`, only the Parameters of `cell` itself are yielded. `prefix` begins each path.
+    """
     seen: set[int] = set()
     cells = walk_cells(cell, prefix) if expand else iter([(prefix, cell)])
     for path, own in cells:
@@ -101,8 +107,8 @@ def load_state_dict(cell: Cell, values: Mapping[str, Any], strict: bool) -> Inco
     """Copy `values`, by path, into the Parameters and buffers of a tree of Cells.
 
     Returns the paths that are missing in `values` and those that the Cell lacks; with `strict` they
-    are an error. All names and shapes are checked before the first write; if there are hooks that
-    want to see the loaded values, the names are judged after those ran.
+    are an error. All names and shapes are checked before the first write. Only if there are post
+    hooks, which see the loaded values, names are checked after those have run.
     """
     if not isinstance(values, Mapping):
         raise ArgumentError(
@@ -177,7 +183,10 @@ def describe(cell: Cell) -> str:
 
 
 def describe_html(cell: Cell, name: str = "", opened: bool = True) -> str:
-    """Return what a notebook shows of a Cell: a tree that opens, with Parameters at the leaves."""
+    """Return the HTML with which a notebook shows a Cell: an unfolding tree down to its Parameters.
+
+    `name` is the Cell's name in its parent; `opened` says whether the tree starts unfolded.
+    """
     size = sum(math.prod(q.shape) for _, q in walk_parameters(cell))
     head = f"{name}: " if name else ""
     options = cell.extend_repr()

@@ -2,8 +2,8 @@
 
 Layers, losses and optimisers derive from it. `Cell.__call__` is the eager hot path: the flag
 `_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. Walks over
-the tree of Cells are in `_tree`, hooks in `_hooks`. The module passes 600 lines because the public
-methods of one class, with their documentation, cannot be divided.
+the tree of Cells are in `_tree`, hooks in `_hooks`. The module is longer than 600 lines because all
+public methods of one class are in it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class Cell(KeepsState):
     """Base class of layers and networks (`mindspore.nn.Cell`); override `construct`.
 
     Args:
-        auto_prefix: prefix the names of a child's Parameters with the name of its attribute.
+        auto_prefix: whether to prefix the names of a child's Parameters with the name of the
+            child's attribute.
         flags: flags to set, see `add_flags`.
 
     Attributes:
-        training: True after `set_train()`; Dropout and BatchNorm ask it.
+        training: True after `set_train()`; layers such as Dropout and BatchNorm depend on it.
         requires_grad: the value last passed to `set_grad`.
 
     Raises:
@@ -342,7 +343,7 @@ class Cell(KeepsState):
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
     def check_names(self) -> None:
-        """Raise ValueError if two Parameters of this Cell and its children share a name."""
+        """Raise ValueError if two Parameters of this Cell's tree have the same name."""
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
@@ -361,7 +362,10 @@ class Cell(KeepsState):
                 own.__dict__["_plain"] = False
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Allocate all Parameters whose values are pending; return a dict of each to itself."""
+        """Run the Initializers of all Parameters that have no value yet.
+
+        Returns a dict from each Parameter to itself.
+        """
         check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
 
@@ -380,7 +384,7 @@ class Cell(KeepsState):
     ) -> Iterator[tuple[str, Cell]]:
         """Yield (path, Cell) for this Cell and all its descendants, parents first.
 
-        Each Cell occurs once; Cells among `cells` are left out.
+        Each Cell occurs once; the Cells in `cells` are left out.
         """
         known = {id(c) for c in cells or ()}
         return ((p, c) for p, c in _tree.walk_cells(self, name_prefix) if id(c) not in known)
@@ -423,7 +427,7 @@ class Cell(KeepsState):
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Set this Cell's flag `requires_grad`, which records that gradients are wanted.
+        """Set this Cell's flag `requires_grad`, which only records that gradients are wanted.
 
         Returns the Cell.
         """
@@ -464,7 +468,7 @@ class Cell(KeepsState):
     def phase(self) -> str:
         """The mode of this Cell: ``"train"``, or ``"predict"`` after `set_train(False)`.
 
-        Older programs set it; it selects nothing.
+        Older programs set it; nothing depends on it.
         """
         return self.__dict__.get("_phase", "train")
 
@@ -564,11 +568,11 @@ class Cell(KeepsState):
         """Divide inputs, outputs and Parameters among ranks (`mindspore.nn.Cell.shard`).
 
         It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``. The Cell is
-        then compiled in both modes; layouts of everything inside follow from those given.
+        then compiled in both modes; the layouts of all values inside are derived from those given.
 
         Args:
             in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per Tensor input.
-            out_strategy: the same for outputs; None: they follow.
+            out_strategy: the same for the outputs; None derives their layouts.
             parameter_plan: dict from names of Parameters to a `Layout` or a tuple of numbers.
 
         Raises:
@@ -589,7 +593,9 @@ class Cell(KeepsState):
     ) -> HookHandle:
         """Register `hook_fn(cell, args)`, called before `construct`.
 
-        Its result, if any, replaces `args`.
+        The hook's result, unless None, replaces `args`. With `with_kwargs` it is called as
+        `hook_fn(cell, args, kwargs)` and returns both. With `prepend` it runs before the hooks
+        registered so far. Returns a handle whose `remove()` unregisters the hook.
         """
         _check_callable("register_forward_pre_hook", hook_fn)
         self._plain = False
@@ -605,7 +611,10 @@ class Cell(KeepsState):
     ) -> HookHandle:
         """Register `hook_fn(cell, args, output)`, called after `construct`.
 
-        Its result, if any, replaces the output.
+        The hook's result, unless None, replaces the output. With `with_kwargs` it is called as
+        `hook_fn(cell, args, kwargs, output)`. With `prepend` it runs before the hooks registered so
+        far. With `always_call` it also runs, with None as the output, if `construct` raises.
+        Returns a handle whose `remove()` unregisters the hook.
         """
         _check_callable("register_forward_hook", hook_fn)
         self._plain = False
@@ -617,7 +626,7 @@ class Cell(KeepsState):
     def register_backward_hook(self, hook_fn: Callable[..., object]) -> HookHandle:
         """Register `hook_fn(cell, grad_input, grad_output)`, called in the backward pass.
 
-        Its result, if any, replaces grad_input.
+        The hook's result, unless None, replaces grad_input.
         """
         _check_callable("register_backward_hook", hook_fn)
         self._plain = False
@@ -626,7 +635,7 @@ class Cell(KeepsState):
     def register_backward_pre_hook(self, hook_fn: Callable[..., object]) -> HookHandle:
         """Register `hook_fn(cell, grad_output)`, called before this Cell's backward pass.
 
-        Its result, if any, replaces grad_output.
+        The hook's result, unless None, replaces grad_output.
         """
         _check_callable("register_backward_pre_hook", hook_fn)
         self._plain = False

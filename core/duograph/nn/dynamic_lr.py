@@ -1,6 +1,6 @@
 """Functions that return learning rates as lists with one number for each step.
 
-User code passes them to an optimiser. `learning_rate_schedule` has the same formulas as Cells.
+User code passes them to an optimiser. The Cells in `learning_rate_schedule` have the same formulas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ __all__ = [
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
-    """`learning_rates[i]` up to step `milestone[i]` (`mindspore.nn.piecewise_constant_lr`).
+    """Return the rate `learning_rates[i]` for each step up to step `milestone[i]`
+    (`mindspore.nn.piecewise_constant_lr`).
 
     Raises:
         TypeError: an argument is not a list.
@@ -60,7 +61,7 @@ def _decayed(
     decay_epoch: int,
     is_stair: bool,
 ) -> list[float]:
-    """Check the arguments; return `total_step` learning rates, ``formula(epoch)`` for each step.
+    """Check the arguments of a decay function; return `total_step` rates, each ``formula(epoch)``.
 
     Step i is in epoch i // step_per_epoch. With `is_stair`, the epoch is rounded down to a multiple
     of `decay_epoch`.
@@ -87,7 +88,11 @@ def exponential_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """`learning_rate * decay_rate ** (epoch / decay_epoch)` (`mindspore.nn.exponential_decay_lr`).
+    """Return the rate `learning_rate * decay_rate ** (epoch / decay_epoch)` of each step
+    (`mindspore.nn.exponential_decay_lr`).
+
+    There are `total_step` steps, `step_per_epoch` in an epoch. `epoch` is an int; with `is_stair`
+    it is rounded down to a multiple of `decay_epoch`.
 
     Examples:
         >>> from duograph import nn
@@ -109,7 +114,11 @@ def natural_exp_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """`learning_rate * exp(-decay_rate * epoch)` (`mindspore.nn.natural_exp_decay_lr`).
+    """Return the rate `learning_rate * exp(-decay_rate * epoch)` of each step
+    (`mindspore.nn.natural_exp_decay_lr`).
+
+    There are `total_step` steps, `step_per_epoch` in an epoch. `epoch` is an int; with `is_stair`
+    it is rounded down to a multiple of `decay_epoch`.
 
     Examples:
         >>> import duograph as ms
@@ -131,7 +140,11 @@ def inverse_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """`learning_rate / (1 + decay_rate * epoch / decay_epoch)` (`mindspore.nn.inverse_decay_lr`).
+    """Return the rate `learning_rate / (1 + decay_rate * epoch / decay_epoch)` of each step
+    (`mindspore.nn.inverse_decay_lr`).
+
+    There are `total_step` steps, `step_per_epoch` in an epoch. `epoch` is an int; with `is_stair`
+    it is rounded down to a multiple of `decay_epoch`.
 
     Examples:
         >>> import duograph as ms
@@ -148,7 +161,10 @@ def inverse_decay_lr(
 def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
-    """From max_lr to min_lr along half a cosine over decay_epoch (`mindspore.nn.cosine_decay_lr`).
+    """Return rates from `max_lr` to `min_lr` along half a cosine over `decay_epoch` epochs
+    (`mindspore.nn.cosine_decay_lr`).
+
+    There is one rate for each of `total_step` steps, of which `step_per_epoch` are in an epoch.
 
     Raises:
         ValueError: min_lr is not below max_lr.
@@ -183,8 +199,12 @@ def polynomial_decay_lr(
     power: float,
     update_decay_epoch: bool = False,
 ) -> list[float]:
-    """From learning_rate to end_learning_rate by a power of the epoch
+    """Return rates that fall from `learning_rate` to `end_learning_rate` by a power of the epoch
     (`mindspore.nn.polynomial_decay_lr`).
+
+    The end is reached after `decay_epoch` epochs. With `update_decay_epoch`, the length of the
+    decay is the smallest multiple of `decay_epoch` that is not below the epoch. There is one rate
+    for each of `total_step` steps, of which `step_per_epoch` are in an epoch.
 
     Raises:
         ValueError: end_learning_rate is not below learning_rate, or power is 0 or less.
@@ -219,7 +239,10 @@ def polynomial_decay_lr(
 def warmup_lr(
     learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
 ) -> list[float]:
-    """Linear growth from 0 to learning_rate over warmup_epoch (`mindspore.nn.warmup_lr`).
+    """Return rates that grow linearly from 0 to `learning_rate` over `warmup_epoch` epochs
+    (`mindspore.nn.warmup_lr`).
+
+    There is one rate for each of `total_step` steps, of which `step_per_epoch` are in an epoch.
 
     Examples:
         >>> import duograph as ms

@@ -36,7 +36,7 @@ class GraphCell(Cell):
 
     Args:
         graph: the result of `load`.
-        params_init: weights by name that replace those in the file.
+        params_init: dictionary of weights, by name, that replace those in the file.
 
     Raises:
         TypeError: `graph` is not a loaded graph, or `params_init` is not a dictionary of Tensors.

@@ -1,6 +1,6 @@
 """Learning rate schedules: Cells that map the number of a step to a learning rate.
 
-Optimisers call them. `dynamic_lr` has the same formulas as functions that return lists.
+Optimisers call them. The functions in `dynamic_lr` have the same formulas and return lists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class LearningRateSchedule(Cell):
-    """Base class: `construct(global_step)` returns the rate
+    """Base class of schedules: `construct(global_step)` returns the rate of a step
     (`mindspore.nn.learning_rate_schedule`).
 
     Examples:
@@ -89,8 +89,9 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """`learning_rate * exp(-decay_rate * step)`, in stairs with `is_stair`
-    (`mindspore.nn.NaturalExpDecayLR`).
+    """Rate `learning_rate * exp(-decay_rate * step)` (`mindspore.nn.NaturalExpDecayLR`).
+
+    With `is_stair`, the step is rounded down to a multiple of `decay_steps`.
 
     Examples:
         >>> import duograph as ms
@@ -151,7 +152,8 @@ class PolynomialDecayLR(LearningRateSchedule):
     """From learning_rate to end_learning_rate by a power of the step
     (`mindspore.nn.PolynomialDecayLR`).
 
-    With `update_decay_steps`, the length grows to the next multiple of decay_steps.
+    The end is reached at `decay_steps`. With `update_decay_steps`, it is reached at the smallest
+    multiple of `decay_steps` that is not below the step instead.
 
     Raises:
         ValueError: an argument out of range, or end_learning_rate not below learning_rate.

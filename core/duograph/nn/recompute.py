@@ -64,7 +64,8 @@ def run_again(
 ) -> object:
     """Call a block so that the backward pass runs it again instead of storing intermediate values.
 
-    Tensors among the arguments, and the trainable Parameters of `cell`, get gradients.
+    Tensors among the arguments, and the trainable Parameters of `cell`, get gradients. Returns what
+    the block returns.
     """
     weights = cell.trainable_params()
     n = len(args)
@@ -104,7 +105,7 @@ def run_again(
 def _present_value(p: Parameter) -> Tensor:
     """Return a Parameter's present value as a Tensor that later writes do not change.
 
-    In differentiation it stands for the same node as the Parameter.
+    For a derivative that is being recorded, it is the same node of the tape as the Parameter.
     """
     if p._type.device is None:
         materialise(p)

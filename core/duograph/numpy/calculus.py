@@ -35,7 +35,7 @@ __all__ = [
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the sums of all elements up to each.
+    """Return, for each element, the sum of all elements up to it along an axis.
 
     Args:
         a: array-like.
@@ -59,7 +59,7 @@ def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
 
 
 def cumprod(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the products of all elements up to each.
+    """Return, for each element, the product of all elements up to it along an axis.
 
     Args:
         a: array-like.
@@ -82,7 +82,7 @@ def cumprod(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
 
 
 def nancumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the sums of all elements up to each; NaN counts as 0.
+    """Return, for each element, the sum of all elements up to it along an axis; NaN counts as 0.
 
     Args:
         a: array-like.
@@ -122,8 +122,8 @@ def diff(
         a: array-like of at least one axis.
         n: how many times differences are taken.
         axis: the axis.
-        prepend: what is put in front of `a`: a number, or an array-like that fits.
-        append: what is put behind `a`.
+        prepend: number or array-like that is put in front of `a`; None for nothing.
+        append: number or array-like that is put behind `a`; None for nothing.
 
     Returns:
         Tensor; the axis is `n` shorter.
@@ -314,7 +314,7 @@ def interp(
         Tensor of floats of the shape of `x`.
 
     Raises:
-        ValueError: `xp` and `fp` are not vectors of one size.
+        ValueError: `xp` and `fp` are not vectors of the same size.
 
     Examples:
         >>> import duograph.numpy as mnp
@@ -347,7 +347,7 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
 
     Args:
         p: array-like of angles in radians.
-        discont: neighbours that differ by less are left; at least pi.
+        discont: neighbours that differ by less are not changed; at least pi.
         axis: the axis.
 
     Returns:
@@ -379,9 +379,9 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
 def _full_convolution(a: Tensor, v: Tensor) -> Tensor:
     """Return the full convolution of two vectors, of n + m - 1 elements.
 
-    Row i of the outer product is shifted by i columns, and columns are added up. The shift is a
-    reshape: each of the m rows is padded from n to n + m elements, and the rows are read again with
-    one element less.
+    It adds up the rows of the outer product, row i shifted by i columns. The shift is a reshape:
+    each of the m rows is padded from n to n + m elements, then the flat elements are read as rows
+    of n + m - 1 elements.
     """
     n, m = a.size, v.size
     rows = _ops.outer(v, a)

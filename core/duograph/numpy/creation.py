@@ -1,4 +1,4 @@
-"""Functions of `duograph.numpy` that make tensors of shapes, ranges and array-likes.
+"""Functions of `duograph.numpy` that make tensors: of one value, of ranges, and from array-likes.
 
 Users call them as `duograph.numpy.NAME`. Gradients flow to the ends of `linspace`, `logspace` and
 `geomspace`; a function must not read the value of a Tensor.
@@ -39,14 +39,14 @@ __all__ = [
 def array(
     obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0
 ) -> Tensor:
-    """Return a Tensor of numbers, sequences, NumPy arrays or Tensors.
+    """Return a Tensor made from numbers, sequences, NumPy arrays or Tensors.
 
     Args:
         obj: Tensor, number, (nested) sequence or NumPy array.
         dtype: element type; None makes int32 of Python ints and float32 of Python floats, and
             keeps the dtype of Tensors and NumPy arrays.
         copy: whether a Tensor of the wanted dtype is copied rather than returned.
-        ndmin: the number of axes that the result has at least; axes of size 1 are put in front.
+        ndmin: the least number of axes of the result; axes of size 1 are put in front.
 
     Returns:
         Tensor.
@@ -69,7 +69,7 @@ def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
     Args:
         a: Tensor, number, (nested) sequence or NumPy array.
-        dtype: element type; None keeps it, as `array` does.
+        dtype: element type; None chooses it as `array` does.
 
     Returns:
         Tensor.
@@ -87,7 +87,7 @@ def asfarray(a: TensorLike, dtype: DTypeLike = float32) -> Tensor:
 
     Args:
         a: Tensor, number, (nested) sequence or NumPy array.
-        dtype: element type; float32 is taken in place of one that is not floating.
+        dtype: element type; a dtype that is not floating is replaced by float32.
 
     Returns:
         Tensor.
@@ -122,7 +122,7 @@ def copy(a: TensorLike) -> Tensor:
 
 
 def zeros(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
-    """Return zeros.
+    """Return a tensor of zeros.
 
     Args:
         shape: int or sequence of ints.
@@ -140,7 +140,7 @@ def zeros(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
 
 
 def ones(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
-    """Return ones.
+    """Return a tensor of ones.
 
     Args:
         shape: int or sequence of ints.
@@ -204,7 +204,7 @@ def _like(
 
 
 def zeros_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
-    """Return zeros like an array-like.
+    """Return a tensor of zeros in the shape and dtype of an array-like.
 
     Args:
         a: Tensor, number, (nested) sequence or NumPy array.
@@ -223,7 +223,7 @@ def zeros_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None
 
 
 def ones_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
-    """Return ones like an array-like.
+    """Return a tensor of ones in the shape and dtype of an array-like.
 
     Args:
         a: Tensor, number, (nested) sequence or NumPy array.
@@ -244,7 +244,7 @@ def ones_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None 
 def empty_like(
     prototype: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None
 ) -> Tensor:
-    """Return a tensor like an array-like; its elements are zeros.
+    """Return a tensor in the shape and dtype of an array-like; its elements are zeros.
 
     Args:
         prototype: Tensor, number, (nested) sequence or NumPy array.
@@ -265,7 +265,7 @@ def empty_like(
 def full_like(
     a: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None
 ) -> Tensor:
-    """Return a tensor like an array-like, filled with a value.
+    """Return a tensor in the shape and dtype of an array-like, filled with a value.
 
     Args:
         a: Tensor, number, (nested) sequence or NumPy array.
@@ -323,7 +323,8 @@ def _spaced(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return (start, stop, fractions, step) for evenly spaced samples, as floating tensors.
 
-    The fractions of the way from start to stop have a leading axis of `num` samples.
+    Each of `fractions` is a part of the way from start to stop; they are a tensor with a leading
+    axis of `num` samples.
     """
     if num < 0:
         raise ArgumentValueError(f"got num={num}; wanted a number of samples of at least 0")
@@ -354,7 +355,7 @@ def linspace(
     Args:
         start: first number, or array-like of first numbers.
         stop: last number, or array-like that broadcasts with `start`.
-        num: how many numbers.
+        num: number of numbers.
         endpoint: whether `stop` is the last number; otherwise it would be the next one.
         retstep: whether to return the distance of the numbers as well.
         dtype: element type; None is float32, or that of floating Tensors.
@@ -401,7 +402,7 @@ def logspace(
     Args:
         start: exponent of the first number, or array-like of exponents.
         stop: exponent of the last number, or array-like that broadcasts with `start`.
-        num: how many numbers.
+        num: number of numbers.
         endpoint: whether ``base ** stop`` is the last number.
         base: the base of the powers.
         dtype: element type; None is float32, or that of floating Tensors.
@@ -435,7 +436,7 @@ def geomspace(
     Args:
         start: first number, or array-like of first numbers; not 0.
         stop: last number, or array-like that broadcasts with `start`; of the sign of `start`.
-        num: how many numbers.
+        num: number of numbers.
         endpoint: whether `stop` is the last number.
         dtype: element type; None is float32, or that of floating Tensors.
         axis: the axis of the numbers, if the ends are array-likes.

@@ -1,7 +1,7 @@
 """Element types, constants and promotion of `duograph.numpy`.
 
-Users read them as `duograph.numpy.float32` and so on. They are the dtypes of `duograph.dtype`
-themselves; no other module may define an element type.
+Users read them as `duograph.numpy.float32` and so on. The dtypes are the objects of
+`duograph.dtype`; the module must not define others.
 """
 
 from __future__ import annotations

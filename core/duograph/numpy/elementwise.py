@@ -48,7 +48,7 @@ _TEMPLATE = """{summary}
 def named(
     call: Callable[..., Tensor], name: str, summary: str, example: str, printed: str
 ) -> Callable[..., Tensor]:
-    """Set name and docstring of a function that was made from a row of a table."""
+    """Set the name and docstring of a function made from a row of a table; return the function."""
     operands = [n for n in call.__annotations__ if n not in ("dtype", "return")]
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _TEMPLATE.format(
@@ -67,7 +67,11 @@ def named(
 def unary(
     name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
 ) -> Callable[..., Tensor]:
-    """Return the NumPy-style function of an elementwise op with one operand."""
+    """Return NumPy's function `name` for an elementwise op with one operand, `x`.
+
+    `summary`, `example` and `printed` are the first line of its docstring, an argument, and the
+    result that is printed for it.
+    """
 
     def call(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         return with_dtype(op(tensor_of(x)), dtype)
@@ -78,7 +82,7 @@ def unary(
 def unary_of_a(
     name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
 ) -> Callable[..., Tensor]:
-    """Return what `unary` returns, with an operand called `a`, as MindSpore calls it."""
+    """Return NumPy's function `name` as `unary` does, but with an operand called `a`."""
 
     def call(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         return with_dtype(op(tensor_of(a)), dtype)
@@ -87,7 +91,11 @@ def unary_of_a(
 
 
 def pair(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
-    """Return two operands as Tensors of one dtype; a Python number takes the other's dtype."""
+    """Return two operands as Tensors of the same dtype; a Python number takes the other's dtype.
+
+    A number of a higher kind, such as a float beside integers, changes the dtype. `name` is the
+    calling function, for the error.
+    """
     numbers = [isinstance(x, (bool, int, float, complex)) for x in (x1, x2)]
     if x1 is None or x2 is None:
         raise ArgumentError(f"{name}: got None for an operand; wanted a Tensor or an array-like")
@@ -104,7 +112,10 @@ def pair(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
 def binary(
     name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
 ) -> Callable[..., Tensor]:
-    """Return the NumPy-style function of an elementwise op with two operands."""
+    """Return NumPy's function `name` for an elementwise op with two operands.
+
+    The other arguments are those of `unary`.
+    """
 
     def call(x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         return with_dtype(op(*pair(name, x1, x2)), dtype)
@@ -118,9 +129,9 @@ def _floating(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _cube_root(x: Tensor) -> Tensor:
-    """Return the real cube root by element.
+    """Return the real cube root of each element.
 
-    The power is not computed at 0, where its derivative is infinite.
+    At 0 the power is not computed, because its derivative is infinite there.
     """
     x = as_floating(x)
     zero = _ops.equal(x, 0)

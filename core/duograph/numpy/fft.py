@@ -1,7 +1,7 @@
 """Discrete Fourier transforms with NumPy's signatures (`mindspore.numpy.fft`).
 
-User code imports it. Each function is a row of a table that names the transform of `duograph.ops`;
-nothing is computed here.
+User code imports it. Each function calls the transform of `duograph.ops` of the same name; the
+module must not compute anything itself.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
 
     Args:
         n: number of rows.
-        k: the diagonal that bounds the triangle.
+        k: number of the diagonal that bounds the triangle; 0 is the main one, positive numbers are
+            above it.
         m: number of columns; None is `n`.
 
     Returns:
@@ -58,7 +59,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
 
     Args:
         n: number of rows.
-        k: the diagonal that bounds the triangle.
+        k: number of the diagonal that bounds the triangle; 0 is the main one, positive numbers are
+            above it.
         m: number of columns; None is `n`.
 
     Returns:
@@ -85,7 +87,8 @@ def tril_indices_from(arr: TensorLike, k: int = 0) -> tuple[Tensor, ...]:
 
     Args:
         arr: array-like of two axes.
-        k: the diagonal that bounds the triangle.
+        k: number of the diagonal that bounds the triangle; 0 is the main one, positive numbers are
+            above it.
 
     Returns:
         Two int32 Tensors: rows and columns.
@@ -108,7 +111,8 @@ def triu_indices_from(arr: TensorLike, k: int = 0) -> tuple[Tensor, ...]:
 
     Args:
         arr: array-like of two axes.
-        k: the diagonal that bounds the triangle.
+        k: number of the diagonal that bounds the triangle; 0 is the main one, positive numbers are
+            above it.
 
     Returns:
         Two int32 Tensors: rows and columns.

@@ -102,7 +102,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     Args:
         a: array-like.
         indices: array-like of ints.
-        axis: the axis; None takes of the flattened elements.
+        axis: the axis; None takes from the flattened elements.
         mode: what happens to indices outside: ``"clip"`` takes the nearest, ``"wrap"`` counts on
             from the other end, ``"raise"`` raises and counts negative ones from the end.
 
@@ -131,7 +131,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
     Args:
         arr: array-like.
         indices: array-like of ints with as many axes; the others broadcast with those of `arr`.
-        axis: the axis; None takes of the flattened elements.
+        axis: the axis; None takes from the flattened elements.
 
     Returns:
         Tensor.
@@ -164,12 +164,12 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 
 
 def choose(a: TensorLike, choices: Sequence[TensorLike] | Tensor, mode: str = "clip") -> Tensor:
-    """Return for each element the choice with that number.
+    """Return, for each element, the element of the choice with that number.
 
     Args:
         a: array-like of ints.
         choices: array-likes that broadcast with `a`.
-        mode: what happens to numbers of no choice: ``"clip"``, ``"wrap"`` or ``"raise"``.
+        mode: what happens to numbers without a choice: ``"clip"``, ``"wrap"`` or ``"raise"``.
 
     Returns:
         Tensor.
@@ -196,7 +196,7 @@ def select(
     choicelist: Sequence[TensorLike] | Tensor,
     default: TensorLike = 0,
 ) -> Tensor:
-    """Return for each element the choice of the first condition that holds.
+    """Return, for each element, the element of the choice whose condition is the first that holds.
 
     Args:
         condlist: array-likes of bools.
@@ -235,19 +235,20 @@ def piecewise(
     *args: object,
     **kw: object,
 ) -> Tensor:
-    """Return for each element the function of the last condition that holds.
+    """Return, for each element, the value of the function whose condition is the last that holds.
 
     Every function is called with all of `x`.
 
     Args:
         x: array-like.
         condlist: array-likes of bools, of the shape of `x`.
-        funclist: functions of a Tensor, or numbers; one more than conditions is for the rest.
+        funclist: functions of a Tensor, or numbers. If there is one more than conditions, the last
+            is used where no condition holds.
         args: more arguments of the functions.
         kw: keyword arguments of the functions.
 
     Returns:
-        Tensor; 0 where no condition holds.
+        Tensor; 0 where nothing is given.
 
     Raises:
         ValueError: the lengths do not fit.
@@ -278,12 +279,12 @@ def piecewise(
 def searchsorted(
     a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
 ) -> Tensor:
-    """Return where elements would have to be inserted into a sorted vector.
+    """Return the indices at which elements would have to be inserted into a sorted vector.
 
     Args:
         a: array-like of one axis, in rising order.
         v: array-like of elements.
-        side: ``"left"`` is the first place that fits, ``"right"`` the last.
+        side: ``"left"`` for the first index that keeps the order, ``"right"`` for the last.
         sorter: array-like of the indices that sort `a`, if it is not sorted.
 
     Returns:
@@ -311,7 +312,7 @@ def searchsorted(
 
 
 def _steps(name: str, dims: tuple[int, ...], order: str) -> list[int]:
-    """Return, for each axis of a shape, the distance of neighbours in the flattened array.
+    """Return, for each axis of a shape, the distance between neighbours in the flattened array.
 
     `order` is "C" or "F".
     """

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _tensors(name: str, arrays: object) -> list[Tensor]:
-    """Convert a sequence of array-likes to a list of Tensors that all have one dtype.
+    """Convert a sequence of array-likes to a list of Tensors that all have the same dtype.
 
     A Tensor is split into its slices along axis 0.
     """
@@ -47,7 +47,8 @@ def tile(a: TensorLike, reps: Ints) -> Tensor:
 
     Args:
         a: array-like.
-        reps: how many times along the last axes, or along each.
+        reps: number of repetitions along the last axis, or a sequence of one for each of the last
+            axes.
 
     Returns:
         Tensor.
@@ -66,7 +67,7 @@ def repeat(a: TensorLike, repeats: Ints, axis: int | None = None) -> Tensor:
 
     Args:
         a: array-like.
-        repeats: how many times, or a number for each element.
+        repeats: number of repetitions, or a sequence of one for each element.
         axis: the axis; None repeats the flattened elements.
 
     Returns:
@@ -119,8 +120,8 @@ def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tens
     """Join two array-likes.
 
     Args:
-        arr: the first.
-        values: the second.
+        arr: the first array-like.
+        values: the second array-like.
         axis: the axis along which they are joined; None joins the flattened elements.
 
     Returns:

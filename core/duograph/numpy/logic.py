@@ -1,7 +1,7 @@
 """Comparisons, logic and tests of elements of `duograph.numpy`.
 
-Users call them as `duograph.numpy.NAME`. Most are rows of the same kind of table as the arithmetic
-functions. Results are bool Tensors; only `isscalar` returns a Python bool.
+Users call them as `duograph.numpy.NAME`. Most are made by the functions of `elementwise`, such as
+`binary`. Results are bool Tensors; only `isscalar` returns a Python bool.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _INT32 = _np.iinfo(_np.int32)
 
 
 def dtype_or_none(dtype: DTypeLike | None) -> DType | None:
-    """Return a dtype in any of its spellings as a `DType`; None stays None."""
+    """Return a dtype, given as a name, type or object, as a `DType`; None stays None."""
     return None if dtype is None else as_dtype(dtype)
 
 
@@ -104,7 +104,7 @@ def axis_of(name: str, axis: int, ndim: int) -> int:
     """Return an axis as a number from 0 to `ndim` - 1.
 
     Raises:
-        ValueError: it is out of range.
+        ValueError: the axis is out of range.
     """
     found = operator.index(axis)
     if not -ndim <= found < ndim:

@@ -1,4 +1,4 @@
-"""`pad` of `duograph.numpy` with all modes of NumPy.
+"""Implements `pad` of `duograph.numpy`, with all modes of NumPy.
 
 Users call `pad`. Axes are padded one after the other, as in NumPy; none of the modes may read the
 value of a Tensor.
@@ -40,7 +40,7 @@ def pad(
     Args:
         arr: array-like.
         pad_width: number of elements: an int, a pair, or a pair for each axis.
-        mode: what is put there.
+        mode: how the new elements are chosen.
 
             - ``"constant"``: `constant_values`; ``"empty"``: zeros.
             - ``"edge"``: the element at the edge.
@@ -50,7 +50,7 @@ def pad(
             - ``"reflect"``, ``"symmetric"``: the mirror image, without and with the edge.
             - ``"wrap"``: the elements from the other end.
             - a function, called with each padded 1-D slice, the pair of widths, the axis and
-              `kwargs` as a dict; it returns the slice as it should be.
+              `kwargs` as a dict; it returns the new slice.
         stat_length: number of elements: an int, a pair, or a pair for each axis; None is all.
         constant_values: a number, a pair, or a pair for each axis.
         end_values: a number, a pair, or a pair for each axis.
@@ -205,8 +205,8 @@ def _gathered(x: Tensor, axis: int, width: tuple[int, int], mode: str, kind: str
 def _odd_reflection(x: Tensor, axis: int, width: tuple[int, int], skip: int) -> Tensor:
     """Pad an axis with twice the edge element minus the mirror image.
 
-    Each iteration reflects as much as there is, so that wide pads take several. `skip` is 1 if the
-    edge element is not part of the mirror image, else 0.
+    Each iteration reflects at most the present length of the axis, so wide padding takes several.
+    `skip` is 1 if the edge element is not part of the mirror image, else 0.
     """
     left, right = width
     while left or right:
@@ -231,9 +231,10 @@ def _padded_by(
     widths: list[tuple[int, int]],
     kwargs: dict[str, object],
 ) -> Tensor:
-    """Pad all axes with zeros and let the user's function change each 1-D slice in turn.
+    """Pad all axes with zeros, then replace each 1-D slice by the result of the user's function.
 
-    Returns the padded tensor; NumPy calls the function with (slice, widths, axis, kwargs).
+    Returns the padded tensor. As in NumPy, the function is called with (slice, widths, axis,
+    kwargs).
     """
     for axis, width in enumerate(widths):
         x = _joined(x, axis, *(_constant(x, axis, width[k], 0, k) for k in (0, 1)))

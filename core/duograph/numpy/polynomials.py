@@ -29,7 +29,7 @@ def _coefficients(name: str, p: TensorLike) -> Tensor:
 
 
 def _aligned(name: str, a1: TensorLike, a2: TensorLike) -> list[Tensor]:
-    """Return two vectors of coefficients in one dtype, the shorter padded with zeros in front."""
+    """Return two vectors of coefficients in the same dtype, the shorter with zeros in front."""
     both = promoted([_coefficients(name, a) for a in (a1, a2)])
     size = builtins.max(t.size for t in both)
     return [
@@ -108,7 +108,7 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
 
     Args:
         p: array-like of coefficients.
-        x: array-like of places.
+        x: array-like of points.
 
     Returns:
         Tensor of the shape of `x`.
@@ -133,7 +133,7 @@ def polyder(p: TensorLike, m: int = 1) -> Tensor:
 
     Args:
         p: array-like of coefficients.
-        m: which derivative.
+        m: order of the derivative.
 
     Returns:
         Tensor of one axis.
@@ -161,8 +161,8 @@ def polyint(p: TensorLike, m: int = 1, k: TensorLike | None = None) -> Tensor:
 
     Args:
         p: array-like of coefficients.
-        m: how many times it is integrated.
-        k: constants of integration: a number, or one for each time; None is 0.
+        m: number of integrations.
+        k: constants of integration: a number, or one for each integration; None is 0.
 
     Returns:
         Tensor of floats of one axis.

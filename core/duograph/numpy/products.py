@@ -1,7 +1,7 @@
 """Products and norms of `duograph.numpy`: matmul, dot, cross, kron, norm, trace and relatives.
 
-Users call them as `duograph.numpy.NAME`. Each brings its operands into the form of an op of
-`duograph.ops` and calls that.
+Users call them as `duograph.numpy.NAME`. Each converts its operands and calls an op of
+`duograph.ops`.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
 
     Args:
         a: array-like.
-        b: array-like; of a vector, its only axis is taken.
+        b: array-like; for a vector, the sum is over its only axis.
 
     Returns:
-        Tensor with the other axes of `a`, then those of `b`; of a number, the product.
+        Tensor with the other axes of `a`, then those of `b`; the product if an operand is a number.
 
     Raises:
         ValueError: the axes have different sizes.
@@ -76,7 +76,7 @@ def inner(a: TensorLike, b: TensorLike) -> Tensor:
         b: array-like.
 
     Returns:
-        Tensor with the other axes of `a`, then those of `b`; of a number, the product.
+        Tensor with the other axes of `a`, then those of `b`; the product if an operand is a number.
 
     Raises:
         ValueError: the axes have different sizes.
@@ -118,7 +118,8 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Ints] = 2) -> T
     Args:
         a: array-like.
         b: array-like.
-        axes: how many of the last axes of `a` and first of `b`, or the two lists of axes.
+        axes: number of last axes of `a` that are paired with first axes of `b`, or a pair of lists
+            of axes.
 
     Returns:
         Tensor with the other axes of `a`, then those of `b`.
@@ -171,7 +172,7 @@ def cross(
         axis: the axis in all three, in place of the other arguments.
 
     Returns:
-        Tensor; of two vectors of two components, the third component alone.
+        Tensor; for vectors of two components, it has the third component alone.
 
     Raises:
         ValueError: the vectors have another number of components.
@@ -289,7 +290,7 @@ def matrix_power(a: TensorLike, n: int) -> Tensor:
 
 
 def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
-    """Return the matrix product of several operands, in the order that needs the fewest products.
+    """Return the matrix product of several operands, in the order with the fewest multiplications.
 
     Args:
         arrays: array-likes of two axes; the first and last may have one.

@@ -204,14 +204,15 @@ def amax(
         a: array-like.
         axis: the axis or axes; None is all.
         keepdims: whether the axes stay, with size 1.
-        initial: the smallest result.
-        where: bool array-like that broadcasts with `a` and selects elements; wants `initial`.
+        initial: lower limit of the result; None for no limit.
+        where: bool array-like that broadcasts with `a` and selects elements; it requires `initial`.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: an axis is out of range, no element and no `initial`, or `where` alone.
+        ValueError: an axis is out of range; there is neither an element nor `initial`; or `where`
+            without it.
 
     Examples:
         >>> import duograph.numpy as mnp
@@ -234,14 +235,15 @@ def amin(
         a: array-like.
         axis: the axis or axes; None is all.
         keepdims: whether the axes stay, with size 1.
-        initial: the largest result.
-        where: bool array-like that broadcasts with `a` and selects elements; wants `initial`.
+        initial: upper limit of the result; None for no limit.
+        where: bool array-like that broadcasts with `a` and selects elements; it requires `initial`.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: an axis is out of range, no element and no `initial`, or `where` alone.
+        ValueError: an axis is out of range; there is neither an element nor `initial`; or `where`
+            without it.
 
     Examples:
         >>> import duograph.numpy as mnp
@@ -325,7 +327,7 @@ def ptp(x: TensorLike, axis: Ints | None = None, keepdims: bool = False) -> Tens
 def mean(
     a: TensorLike, axis: Ints | None = None, keepdims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return the mean of the elements; of bools and integers in float32.
+    """Return the mean of the elements; that of bools and integers is float32.
 
     Args:
         a: array-like.

@@ -1,6 +1,7 @@
 """Set functions of `duograph.numpy`: unique elements, intersections and differences.
 
-Users call them as `duograph.numpy.NAME`. The sizes of the results depend on values.
+Users call them as `duograph.numpy.NAME`. The sizes of the results depend on the values of the
+operands.
 """
 
 from __future__ import annotations

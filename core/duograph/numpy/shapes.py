@@ -281,7 +281,7 @@ def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
 
 
 def broadcast_all(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the tensors in their common shape."""
+    """Return the tensors, each broadcast to their common shape."""
     rank = builtins.max((t.ndim for t in tensors), default=0)
     shape: list[int] = []
     for sizes in zip(*[(1,) * (rank - t.ndim) + t.shape for t in tensors], strict=True):
@@ -487,7 +487,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
     Args:
         a: array-like of at least two axes.
-        k: how many times; from the first axis towards the second.
+        k: number of rotations, from the first axis towards the second.
         axes: the two axes.
 
     Returns:

@@ -44,13 +44,14 @@ def cov(
         y: more variables of the same form.
         rowvar: whether rows are variables; otherwise columns are.
         bias: whether to divide by the number of observations rather than one less.
-        ddof: the number subtracted instead; it overrides `bias`.
-        fweights: array-like of ints, how often each observation counts.
+        ddof: number that is subtracted from the number of observations to form the divisor; it
+            overrides `bias`.
+        fweights: array-like of ints, the number of times that each observation counts.
         aweights: array-like, the weight of each observation.
         dtype: element type of the result; None leaves it as computed.
 
     Returns:
-        Tensor; of one variable without axes.
+        Tensor; for one variable, it has no axes.
 
     Raises:
         ValueError: an operand has more than two axes, or weights of a wrong size.
@@ -101,7 +102,7 @@ def corrcoef(
         dtype: element type of the result; None leaves it as computed.
 
     Returns:
-        Tensor; of one variable without axes.
+        Tensor; for one variable, it has no axes.
 
     Raises:
         ValueError: an operand has more than two axes.
@@ -133,8 +134,8 @@ def bincount(
 
     Args:
         x: array-like of one axis of ints that are not negative.
-        weights: array-like, what each element counts; None is 1.
-        minlength: size that the result has at least.
+        weights: array-like with the weight of each element; None is 1.
+        minlength: least size of the result.
         length: size of the result; larger integers are left out. Compiled functions need it.
 
     Returns:
@@ -222,7 +223,7 @@ def histogram_bin_edges(
         a: array-like, which is flattened.
         bins: number of bins of equal width, or array-like of the edges.
         range: lowest and highest edge; None takes the smallest and the largest element.
-        weights: array-like of the shape of `a`; it changes no edge.
+        weights: array-like of the shape of `a`; it does not affect the edges.
 
     Returns:
         Tensor of one axis.
@@ -304,7 +305,7 @@ def histogram(
         a: array-like, which is flattened.
         bins: number of bins of equal width, or array-like of the edges.
         range: lowest and highest edge; None takes the smallest and the largest element.
-        weights: array-like of the shape of `a`, what each element counts; None is 1.
+        weights: array-like of the shape of `a` with the weight of each element; None is 1.
         density: whether to return a density, whose integral is 1, rather than counts.
 
     Returns:
@@ -340,7 +341,7 @@ def histogramdd(
         sample: Tensor of a point in each row, or a list of the coordinates along each axis.
         bins: number of bins along every axis, or for each axis a number or an array-like of edges.
         range: for each axis the lowest and highest edge, or None.
-        weights: array-like, what each point counts; None is 1.
+        weights: array-like with the weight of each point; None is 1.
         density: whether to return a density, whose integral is 1, rather than counts.
 
     Returns:
@@ -413,7 +414,7 @@ def histogram2d(
         y: array-like of the second coordinates.
         bins: number of bins or array-like of edges for both axes, or a pair of these.
         range: for each axis the lowest and highest edge, or None.
-        weights: array-like, what each point counts; None is 1.
+        weights: array-like with the weight of each point; None is 1.
         density: whether to return a density, whose integral is 1, rather than counts.
 
     Returns:

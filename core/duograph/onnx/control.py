@@ -1,8 +1,10 @@
-"""ONNX's control flow and sequences: If, Loop, Scan, SequenceMap.
+"""ONNX's control flow and its loops over sequences: If, Loop, Scan, SequenceMap.
 
-`running.run_nodes` calls these functions. Where a condition is known only when a compiled function
-runs, the front end traces them from source: an `if` becomes a branch and a `while` a loop of the
-graph. They are therefore plain Python and must not look at values otherwise.
+`running.run_nodes` calls these functions with the node, its inputs, the values of the enclosing
+graph by name (`env`), and the function that runs a graph (`run`). In a compiled function, the front
+end may translate their Python source: an `if` whose condition is a Tensor becomes a branch of the
+graph, and such a `while` a loop. They are therefore plain Python, and must not read values of
+Tensors in another way.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ Run = Callable[[Graph, Sequence[Value], Mapping[str, Value]], "list[Value]"]
 
 
 def run_if(node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run) -> list[Value]:
-    """Run ONNX's If: the branch that the condition selects; return its results."""
+    """Run ONNX's If: execute the branch that the condition selects; return its results."""
     condition = cast("Dense", inputs[0]).reshape(())
     if isinstance(condition, np.ndarray):
         name = "then_branch" if condition else "else_branch"
@@ -46,7 +48,10 @@ def _tensors(values: Sequence[Value]) -> list[Value]:
 def run_loop(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run ONNX's Loop; return the last carried values, and its other results stacked."""
+    """Run ONNX's Loop.
+
+    Return the final carried values and the stacked results of all iterations.
+    """
     body = node.attributes["body"]
     carried = list(inputs[2:])
     n = len(carried)
@@ -75,15 +80,16 @@ def _while(
     env: Mapping[str, Value],
     run: Run,
 ) -> list[Value]:
-    """Run an ONNX Loop that returns only its carried values; return their last values.
+    """Run an ONNX Loop that returns only its carried values; return their final values.
+
+    The loop is unrolled as long as limit and condition are known while a compiled function is
+    traced.
 
     Args:
         limit: maximum number of iterations, or None.
         condition: whether the first iteration runs, or None for True.
         env: values of the outer graph by name.
         run: function that runs the body's nodes.
-
-    The loop is unrolled while limit and condition are known when a compiled function is traced.
     """
     going: object = True if condition is None else cast("Dense", condition).reshape(())
     fixed = limit is None or (isinstance(limit, np.ndarray) and int(limit) <= _MOST_UNROLLED)
@@ -111,8 +117,8 @@ def _at_run_time(
 ) -> list[Value]:
     """Run an ONNX Loop whose end is known only at run time, from iteration number `first` on.
 
-    In a compiled function, its Python `while` becomes a loop of the graph. Returns the last carried
-    values.
+    In a compiled function, the Python `while` here becomes a loop of the graph. Returns the final
+    carried values.
     """
     values = _tensors(carried)
     i = ops.add(Tensor(np.array(first, np.int64)), 0)
@@ -127,7 +133,7 @@ def _at_run_time(
 
 
 def _truth(value: object) -> Tensor:
-    """Convert a condition, True, an array or a Tensor, to a 0-d Tensor."""
+    """Convert a condition (True, an array or a Tensor of one element) to a 0-d Tensor."""
     if value is True:
         return Tensor(np.array(True))
     return (
@@ -138,15 +144,15 @@ def _truth(value: object) -> Tensor:
 
 
 def _number(value: Value) -> int | Tensor:
-    """Return the iteration limit of a loop as an int if known on the host, else as a 0-d Tensor."""
+    """Return the iteration limit of a loop: an int if it is a NumPy array, else a 0-d Tensor."""
     return int(value) if isinstance(value, np.ndarray) else cast("Tensor", value).reshape(())
 
 
 def joined(rows: Sequence[Value]) -> Value:
-    """Return the values of all iterations as one tensor with a new first axis.
+    """Stack the values of all iterations along a new first axis.
 
     Raises:
-        OnnxError: there was no iteration, so that the shape is not known.
+        OnnxError: there was no iteration, so that the shape is unknown.
     """
     if not rows:
         raise OnnxError("a loop without iterations stacks its results, whose shape is unknown")
@@ -169,7 +175,7 @@ def run_scan(
 def _scan_of_batches(
     node: Node, inputs: Sequence[Value], env: Mapping[str, Value], run: Run
 ) -> list[Value]:
-    """Run ONNX's Scan of operator set 8, whose values have a batch axis first.
+    """Run ONNX's Scan of operator set 8, whose values have the batch as their first axis.
 
     It scans each item of the batch and stacks the results.
     """

@@ -1,8 +1,8 @@
-"""Writes a network as an ONNX model: the inputs, Parameters, sizes left open and the final check.
+"""Export of a network as an ONNX model: its inputs and Parameters, open sizes, the final check.
 
 `train.exported.export` calls `model_bytes`. A network is traced for fixed sizes; where an input
-leaves sizes open, several traces are compared (`symbolic_sizes`). The model is returned only after
-the checker of the package onnx has accepted it.
+leaves sizes open (None in its shape), several traces are compared (`symbolic_sizes`). The model is
+returned only after the checker of the package onnx has accepted it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def model_bytes(trace: Trace, net: object, inputs: Sequence[Tensor]) -> bytes:
     """Return a network as the content of an ONNX file.
 
     Args:
-        trace: traces the network for given inputs.
-        net: the network, for the names of its inputs.
-        inputs: examples; one without data leaves sizes open.
+        trace: function that traces the network for given inputs.
+        net: the network, from which the names of its inputs are taken.
+        inputs: example inputs; a Tensor without data leaves those sizes open that are None.
 
     Raises:
-        OnnxError: ONNX cannot say an op, or the model is larger than 2 GiB.
+        OnnxError: ONNX cannot express an op, or the model is larger than 2 GiB.
     """
     names = _input_names(net, len(inputs))
     sizes = open_sizes(inputs)
@@ -67,7 +67,7 @@ class _Model:
     """An ONNX model of a network, written for inputs of fixed sizes.
 
     Attributes:
-        writer: holds the model's nodes and initializers.
+        writer: the Writer that holds the model's nodes and initializers.
         outputs: (name, type) of each result.
     """
 
@@ -100,7 +100,8 @@ class _Model:
     def _parameters(self, program: CompiledProgram, names: Sequence[str]) -> list[str]:
         """Add the model's inputs and initializers; return the ONNX names of the graph's parameters.
 
-        `names` are those of the network's arguments. A network that writes state is refused.
+        `names` are the names of the network's arguments. Raises OnnxError for a network that writes
+        state.
         """
         w = self.writer
         for key, value, _ in program.writes:
@@ -131,7 +132,7 @@ class _Model:
     def proto(self, sizes: Sizes | None) -> onnx.ModelProto:
         """Return the finished ModelProto.
 
-        `sizes` has the names of the sizes that are left open, or is None if all are fixed.
+        `sizes` describes the sizes that are left open; it is None if all sizes are fixed.
         """
         w = self.writer
         inputs = [
@@ -155,8 +156,10 @@ class _Model:
 def _leaves(name: str, template: Any) -> Iterator[object]:
     """Yield the leaves of a nested result, from left to right.
 
+    `name` is the network's, for messages.
+
     Raises:
-        OnnxError: the result holds an object of another kind.
+        OnnxError: the result holds an object that is no Tensor.
     """
     if type(template) in (tuple, list):
         for v in template:
@@ -174,9 +177,10 @@ def _leaves(name: str, template: Any) -> Iterator[object]:
 
 
 def _input_names(net: object, count: int) -> list[str]:
-    """Return an ONNX input name for each of `count` inputs of a network.
+    """Return an ONNX name for each of `count` inputs of a network.
 
-    They are those of the parameters of its Python function, as far as there are any.
+    The names are those of the parameters of its Python function, and otherwise ``input_0`` and so
+    on.
     """
     function = getattr(net, "construct", net)
     names: list[str] = []

@@ -1,7 +1,8 @@
-"""Writes a graph of duograph as ONNX nodes, control flow included.
+"""Writer of a graph of duograph as ONNX nodes, control flow included.
 
 `export` calls it with the graph of a network. A call without a rule in `export_rules` is replaced
-by the body or decomposition of its op, as in lowering. It must not depend on values.
+by the body or decomposition of its op, as in lowering. The nodes must not depend on values of
+tensors, which are unknown at export.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def write_graph(w: Writer, graph: Graph, values: Sequence[str]) -> list[str]:
     """Append a graph's nodes to the model and return the names of the graph's results.
 
     Args:
-        w: receives the nodes.
+        w: the Writer that collects the nodes.
         graph: the graph.
-        values: names of the graph's parameters.
+        values: ONNX names of the graph's parameters.
 
     Raises:
-        OnnxError: ONNX cannot say an op; the message has the op and the source line.
+        OnnxError: ONNX cannot express an op; the message names the op and the source line.
     """
     env: dict[int | None, str] = {None: "", **dict(enumerate(values))}
     read = {i for node in graph.nodes for i in node.operands} | set(graph.outputs)
@@ -62,10 +63,10 @@ def _write_call(
     """Write one call of an op as ONNX nodes, by its export rule or else by the op's body.
 
     Args:
-        xs: names of the operands' values.
-        read: numbers of the graph values that some node reads.
+        xs: ONNX names of the operands.
+        read: ids of the graph values that some node reads, or that are results of the graph.
 
-    Returns the names of the results.
+    Returns the ONNX names of the results.
     """
     types = tuple([None if i is None else _tensor_type(graph, i) for i in node.operands])
     results = tuple([_tensor_type(graph, i) for i in node.results])
@@ -94,7 +95,7 @@ def _write_call(
 
 
 def _refused(w: Writer, node: GraphNode, why: str) -> OnnxError:
-    """Return the error for an op that cannot be written; it names the op that the user called."""
+    """Return the error for an op that ONNX cannot express; it names the op that the user called."""
     made = OnnxError(
         f"export: {node.op.name} at {w.where} cannot be written as ONNX: {why}; wanted a network "
         "without it, or file_format='MINDIR'"
@@ -117,7 +118,8 @@ Control = Callable[[Writer, GraphNode, tuple[str, ...], Graph], Sequence[str]]
 def _subgraph(w: Writer, graph: Graph, values: Sequence[str], stem: str) -> onnx.GraphProto:
     """Return a graph as an ONNX branch: a GraphProto without inputs.
 
-    Its parameters are the outer values `values`, which the branch reads by name.
+    `values` are the names of outer values, which the branch reads in place of its parameters.
+    `stem` is the beginning of the branch's name.
     """
     with w.graph() as scope:
         results = [w.call("Identity", x) for x in write_graph(w, graph, values)]

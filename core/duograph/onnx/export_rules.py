@@ -1,8 +1,8 @@
-"""The table of export: how ONNX says each op of duograph.
+"""The table of export rules: how each op of duograph is expressed in ONNX.
 
-A rule writes one call as ONNX nodes. `export_graph` looks here first and replaces an op without a
-rule by its body or decomposition, so only primitives, and composites that ONNX has as one operator,
-need a row. Rules must not read values: everything follows from types and attributes.
+A rule writes one call as ONNX nodes. `export_graph` replaces an op without a rule by its body or
+decomposition, so a rule is needed only for primitives, and for composites that ONNX has as one
+operator. Rules must not read values of tensors: everything follows from types and attributes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FIRST = -(2**63)
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One call of an op that is to be written.
+    """One call of an op that is to be written as ONNX nodes.
 
     Attributes:
-        name: of the op.
-        xs: names of the operands; "" for an absent one.
+        name: name of the op.
+        xs: ONNX names of the operands; "" for an absent one.
         types, results: types of the operands (None: absent) and of the results.
-        attributes: of the call.
-        used: whether each result is read.
+        attributes: attributes of the call.
+        used: for each result, whether it is read.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Call:
         return self.attributes[attribute]
 
     def type(self, i: int = 0) -> TensorType:
-        """Return the type of an operand that is present."""
+        """Return the type of operand number `i`, which must be present."""
         found = self.types[i]
         assert found is not None
         return found
@@ -60,13 +60,13 @@ _CONDITIONS: dict[str, Callable[[Call], bool]] = {}
 
 
 def has_rule(call: Call) -> bool:
-    """Return whether the table says how to write a call."""
+    """Return whether the table has a rule that applies to a call."""
     condition = _CONDITIONS.get(call.name)
     return call.name in RULES and (condition is None or condition(call))
 
 
 def rule(*names: str, when: Callable[[Call], bool] | None = None) -> Callable[[Rule], Rule]:
-    """Decorator: add a rule for ops to the table; `when` restricts it to some calls."""
+    """Return a decorator that adds a rule for the named ops; `when` restricts it to some calls."""
 
     def add(function: Rule) -> Rule:
         for name in names:
@@ -116,10 +116,10 @@ def _(w: Writer, c: Call) -> str:
 
 
 def _through(w: Writer, c: Call, target: str, dtype: type[np.generic]) -> str:
-    """Write operator `target` with its operands cast to `dtype`; cast the result back.
+    """Write operator `target` with its operands cast to `dtype`, and cast the result back.
 
-    It serves operators that ONNX does not define for the operands' own type. Returns the result's
-    name.
+    It serves operators that ONNX does not define for the operands' own type. Returns the ONNX name
+    of the result.
     """
     found = w.call(target, *[w.cast(x, dtype) for x in c.xs])
     if c.results[0].dtype.kind == "b" and target in ("Less", "LessOrEqual", "Greater",
@@ -527,7 +527,7 @@ def _(w: Writer, c: Call) -> str:
 
 
 def refuse_complex(call: Call) -> None:
-    """Raise OnnxError if a call has complex operands, which ONNX's operators do not take."""
+    """Raise OnnxError if a call has complex operands or results, which ONNX's operators lack."""
     for t in (*call.types, *call.results):
         if t is not None and t.dtype.is_complex:
             raise OnnxError(f"{call.name} has dtype {t.dtype.name}; ONNX has no complex arithmetic")

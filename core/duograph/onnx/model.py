@@ -1,7 +1,7 @@
 """The program of an ONNX model: its graphs as plain Python objects, checked when they are read.
 
-`reading.load` makes it and `running` interprets it. Every node knows its operator's rule and, for
-messages, its own name. Nothing here computes.
+`reading.load` creates the objects and `running` interprets them. Every node holds its operator's
+rule and, for messages, its label. Nothing in this module computes with tensors.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ F = TypeVar("F", bound="Callable[..., Results]")
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How an operator is computed.
+    """The implementation of an ONNX operator.
 
     Attributes:
-        function: `function(node, *inputs)`, which returns the result or a tuple of results.
-        static: positions of inputs that must be known when a graph is built; they arrive as arrays.
-        host: inputs and results are values as they are, such as arrays of strings and sequences.
-        random: two calls with equal inputs differ.
+        function: called as `function(node, *inputs)`; it returns the result or a tuple of results.
+        static: positions of inputs whose values must be known when a graph is built; the function
+            receives them as NumPy arrays.
+        host: whether the function receives its inputs unconverted, such as arrays of strings and
+            sequences, instead of as Tensors.
+        random: whether two calls with equal inputs may return different results.
     """
 
     function: Callable[..., Results]
@@ -55,7 +57,10 @@ RULES: dict[str, Rule] = {}
 def onnx_op(
     *names: str, static: Sequence[int] = (), host: bool = False, random: bool = False
 ) -> Callable[[F], F]:
-    """Decorator: register a function as the rule of operators; see `Rule`."""
+    """Return a decorator that registers a function as the rule of operators.
+
+    `static`, `host` and `random` are the attributes of the `Rule`.
+    """
 
     def add(function: F) -> F:
         for name in names:
@@ -70,14 +75,14 @@ class Node:
     """One node of a model.
 
     Attributes:
-        op_type, domain: the operator.
-        label: the node for messages, such as ``node 3 (Conv 'conv1')``.
+        op_type, domain: name of the operator and of its operator set.
+        label: description of the node for messages, such as ``node 3 (Conv 'conv1')``.
         inputs, outputs: names of values; "" for an absent one.
-        attributes: by name: numbers, strings, arrays, graphs, and lists of those.
-        opset: version of the operator set.
-        rule: of the operator; None for functions and control flow.
-        function: the function that the node calls, for functions of the model.
-        proto: the node as it stands in the file.
+        attributes: name -> number, string, array, graph, or list of these.
+        opset: version of the operator set that the model imports.
+        rule: implementation of the operator; None for functions and control flow.
+        function: the body of the function that the node calls, if the model defines one; else None.
+        proto: the node as the protocol buffer in the file.
     """
 
     op_type: str
@@ -96,7 +101,7 @@ class Node:
         return self.attributes.get(name, default)
 
     def has(self, output: int) -> bool:
-        """Return whether an optional result is wanted."""
+        """Return whether the optional result number `output` is wanted, that is, has a name."""
         return output < len(self.outputs) and bool(self.outputs[output])
 
 
@@ -105,9 +110,9 @@ class Graph:
     """A graph of a model, a branch, a loop body or a function.
 
     Attributes:
-        name: of the graph.
+        name: name of the graph.
         inputs, outputs: names of values.
-        nodes: in an order in which they can run.
+        nodes: the nodes, in an order in which they can run.
         constants: initializers by name.
     """
 
@@ -119,12 +124,12 @@ class Graph:
 
 
 class parsed:
-    """Converts protocol buffers of one model to `Graph` objects.
+    """Converter of the protocol buffers of one model to `Graph` objects.
 
     Args:
         file: name of the file, for messages.
-        opsets: versions of the operator sets by domain.
-        functions: functions of the model by domain and name.
+        opsets: domain -> version of its operator set.
+        functions: (domain, name) -> function of the model.
     """
 
     def __init__(
@@ -152,7 +157,10 @@ class parsed:
         )
 
     def function(self, proto: onnx.FunctionProto, attributes: Mapping[str, Any]) -> Graph:
-        """Convert a FunctionProto to a Graph, for a call with the given attributes."""
+        """Convert a FunctionProto to a Graph, for a call with the given attributes.
+
+        A function has attribute parameters; the nodes of the Graph have the call's values of them.
+        """
         return Graph(
             proto.name,
             tuple(proto.input),
@@ -164,7 +172,7 @@ class parsed:
     def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Value]) -> Node:
         """Convert a NodeProto, number `index` of its graph, to a Node.
 
-        `outer` has the attributes of the call of the function to which it belongs.
+        `outer` holds the attributes of the call, if the node belongs to the body of a function.
         """
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         name = f" {proto.name!r}" if proto.name else ""
@@ -189,7 +197,9 @@ class parsed:
         )  # fmt: skip
 
     def _called(self, key: tuple[str, str], label: str, attributes: Mapping[str, Any]) -> Graph:
-        """Return the body of a model-local function as a Graph, for the attributes of one call.
+        """Return the body of a function of the model as a Graph, for the attributes of one call.
+
+        `key` is (domain, name) of the function, and `label` names the calling node in errors.
 
         Raises:
             OnnxError: the function calls itself.
@@ -207,9 +217,9 @@ class parsed:
             self._open.pop()
 
     def _attribute(self, a: onnx.AttributeProto, label: str) -> Any:
-        """Convert an AttributeProto to a number, text, array or graph, or a list of these.
+        """Convert an AttributeProto to a number, string, array or graph, or a list of these.
 
-        `label` is the node in errors.
+        `label` names the node in errors.
         """
         kinds = onnx.AttributeProto
         if a.type == kinds.GRAPH:

@@ -1,7 +1,7 @@
-"""Reads ONNX files: `load` returns a Cell that runs the model.
+"""Reader of ONNX files: `load` returns a Cell that runs the model.
 
-The package onnx parses and checks the file. Whatever is wrong with a file or with a call ends in
-one error, `OnnxError`, with the name of the file and of the node. Nothing in a file runs as code.
+The package onnx parses and checks the file. Every defect of a file or a call raises `OnnxError`
+with the name of the file and of the node. Reading must never execute code from a file.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _DEFINED = {"AffineGrid": (1,), "CenterCropPad": (1,)}
 class OnnxCell(Cell):
     """A Cell that runs an ONNX model; `load` makes it.
 
-    Floating initializers with at least one axis are Parameters, which can be trained. A call takes
-    one value for each input of the model. A Tensor is data; a NumPy array is a constant, such as a
-    shape, by whose value a compiled function is specialised. The result is a Tensor, or a tuple of
-    Tensors if the model has several results. Texts, sequences and element types that duograph
-    lacks are NumPy arrays and lists.
+    Floating-point initializers with at least one axis are trainable Parameters. A call takes one
+    value for each input of the model. A Tensor is data; a NumPy array is a constant, such as a
+    shape, to whose value a compiled function is specialised. The result is a Tensor, or a tuple of
+    Tensors if the model has several results. Strings and element types that duograph lacks are
+    NumPy arrays, and sequences are lists.
 
     Attributes:
         file: name of the file.
-        input_names, output_names: of the model.
+        input_names, output_names: names of the model's inputs and results.
     """
 
     def __init__(self, file: str, graph: Graph) -> None:
@@ -66,8 +66,8 @@ class OnnxCell(Cell):
     def _constant(self, name: str, array: Array, on_host: bool) -> Value:
         """Return an initializer as a Parameter of the Cell, or as the array itself.
 
-        It stays an array if `on_host` (a node needs its values on the host), for 0-d and small
-        integer arrays, and for dtypes that Tensors lack.
+        It stays a NumPy array if `on_host` is true (Python needs its values to run some node), and
+        if it is 0-d, a small integer array, or of a dtype that Tensors lack.
         """
         try:
             dtype = as_computed_dtype(array.dtype)
@@ -97,7 +97,7 @@ class OnnxCell(Cell):
 
 
 def _result(value: Value) -> Value:
-    """Convert arrays among the results to Tensors, if a Tensor can have their dtype."""
+    """Convert the arrays in a result to Tensors, as far as a Tensor can have their dtype."""
     if isinstance(value, list):
         return [_result(v) for v in value]
     if isinstance(value, np.ndarray):
@@ -110,7 +110,7 @@ def _result(value: Value) -> Value:
 
 
 def _static_names(graph: Graph) -> Iterator[str]:
-    """Yield the names of values that some node of a graph needs as arrays on the host."""
+    """Yield the names of values that some node of a graph needs as NumPy arrays."""
     for node in graph.nodes:
         if node.op_type == "Loop":
             yield from node.inputs[:2]
@@ -126,14 +126,15 @@ def _static_names(graph: Graph) -> Iterator[str]:
 def load(file_name: str | os.PathLike[str]) -> OnnxCell:
     """Read an ONNX model and return it as a Cell that runs eagerly and compiled.
 
-    Operators of ONNX's default domain up to the operator set of the installed package onnx, and
-    functions of the model. Large weights may lie in files beside it.
+    The model may use the operators of ONNX's default domain, up to the operator set of the
+    installed package onnx, and functions that it defines itself. Large weights may be in separate
+    files beside it.
 
     Args:
         file_name: path of the model.
 
     Returns:
-        an `OnnxCell`: a Cell with a Tensor or NumPy array for each input of the model.
+        an `OnnxCell`, which is called with a Tensor or NumPy array for each input of the model.
 
     Raises:
         OnnxError: the file does not exist, is no valid model, or has an operator that duograph does
@@ -173,7 +174,7 @@ def _has_external(model: onnx.ModelProto) -> bool:
 
 
 def cell_of(model: onnx.ModelProto, file: str) -> OnnxCell:
-    """Return a checked model as a Cell; `file` names it in messages."""
+    """Return a checked model as a Cell; `file` is the name of its file, for messages."""
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
     functions = {(f.domain, f.name): f for f in model.functions}
     try:

@@ -1,7 +1,7 @@
-"""Rules of ONNX's operators that compute element by element, and of casts and random numbers.
+"""Rules of ONNX's element-wise operators, of casts and of random numbers.
 
-`running.apply` calls them through the table `model.RULES`. A rule takes the node and Tensors, and
-is made of duograph's ops.
+`running.apply` calls them through the table `model.RULES`. A rule receives the node and Tensors,
+and computes with duograph's ops.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def _register(table: dict[str, Callable[..., Tensor]]) -> None:
 
 
 def _aligned(node: Node, xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Reshape the second of two operands so that they broadcast by NumPy's rules.
+    """Reshape the second of two operands so that both broadcast by NumPy's rules.
 
-    Only operators before set 7 need it: their attribute `axis` says where the second one begins.
+    Only operators before operator set 7 need it: their attribute `axis` is the axis of the first
+    operand with which the second operand's first axis is aligned.
     """
     axis = node.get("axis")
     if node.opset >= 7 or axis is None or len(xs) != 2:
@@ -66,7 +67,7 @@ _register(_BINARY)
 
 
 def number_like(x: Tensor, value: float) -> Tensor:
-    """Return a 0-d Tensor of the element type of another Tensor."""
+    """Return a number as a 0-d Tensor with the dtype of `x`."""
     return Tensor(np.array(value).astype(x.dtype.np))
 
 
@@ -217,14 +218,14 @@ def _(node: Node, x: Tensor) -> Tensor:
 
 
 def dtype_of(number: int) -> np.dtype[np.generic]:
-    """Return the NumPy element type of ONNX's number of one; object for texts."""
+    """Return the NumPy dtype for ONNX's number of an element type; object stands for strings."""
     if number == onnx.TensorProto.STRING:
         return np.dtype(object)
     return np.dtype(helper.tensor_dtype_to_np_dtype(number))
 
 
 def _known(dtype: np.dtype[np.generic]) -> DType | None:
-    """Return duograph's dtype for a NumPy dtype, or None if no op computes with it."""
+    """Return duograph's dtype for a NumPy dtype, or None if no op of duograph computes with it."""
     try:
         return as_computed_dtype(dtype)
     except TypeError:
@@ -254,13 +255,13 @@ def _cast(x: Value, dtype: np.dtype[np.generic], node: Node) -> Value:
 def cast_array(
     x: Array, dtype: np.dtype[np.generic], saturate: bool = True, round_mode: str = "up"
 ) -> Array:
-    """Convert an array on the host, as ONNX does, to any of its element types.
+    """Convert a NumPy array to any of ONNX's element types, as ONNX's Cast does.
 
     Args:
         x: the array.
-        dtype: NumPy's or ml_dtypes' element type, or object for texts.
-        saturate: for 8-bit floats, whether values out of range become the largest.
-        round_mode: for float8e8m0: "up", "down" or "nearest".
+        dtype: a dtype of NumPy or ml_dtypes; object stands for strings.
+        saturate: for 8-bit floats, whether values out of range become the largest finite value.
+        round_mode: rounding to float8e8m0: "up", "down" or "nearest".
     """
     if x.dtype.kind == "O":
         if dtype.kind == "O":
@@ -286,7 +287,7 @@ def cast_array(
 
 
 def _text(value: object) -> str:
-    """Format a number as ONNX's Cast to string does, such as "INF" or "3"."""
+    """Format a number as ONNX's Cast to strings does, such as "INF" or "3"."""
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
             return "NaN"
@@ -306,10 +307,10 @@ def _to_float8(x: Array, dtype: np.dtype[np.generic], saturate: bool) -> Array:
 
 
 def _to_exponent(x: Array, dtype: np.dtype[np.generic], saturate: bool, round_mode: str) -> Array:
-    """Convert numbers to float8e8m0, which stores powers of two only; the sign is lost.
+    """Convert numbers to float8e8m0, which stores only powers of two; the sign is lost.
 
-    `round_mode` ("up", "down" or "nearest") selects one of the two neighbouring powers. Too large
-    numbers become the largest power with `saturate`, else NaN.
+    `round_mode` ("up", "down" or "nearest") selects one of the two neighbouring powers. Numbers
+    that are too large become the largest power with `saturate`, else NaN.
     """
     mantissa, exponent = np.frexp(np.abs(x))  # mantissa in [0.5, 1)
     exponent = exponent - 1
@@ -328,7 +329,7 @@ def _to_exponent(x: Array, dtype: np.dtype[np.generic], saturate: bool, round_mo
 
 
 def _to_narrow(x: Array, dtype: np.dtype[np.generic]) -> Array:
-    """Convert numbers to integers of 4 or 2 bits, keeping the low bits; truncate floats first."""
+    """Convert numbers to integers of 4 or 2 bits: truncate floats, then keep the lowest bits."""
     bits = int(dtype.name.lstrip("uint"))
     whole = (
         x.astype(np.float32).astype(np.int64) if x.dtype.kind not in "biu" else x.astype(np.int64)

@@ -1,6 +1,6 @@
-"""Rules of ONNX's sequences, optional values, texts, signals and detection.
+"""Rules of ONNX's operators on sequences, optional values, strings, signals and boxes.
 
-`running.apply` calls them through the table `model.RULES`. Texts live on the host: they are NumPy
+`running.apply` calls them through the table `model.RULES`. Strings are kept on the host, in NumPy
 arrays of Python strings.
 """
 
@@ -22,7 +22,10 @@ __all__: list[str] = []
 
 
 def _at(value: Value) -> int:
-    """Convert a one-element array or Tensor to an int; it must be known on the host."""
+    """Convert a one-element array or Tensor to an int; Python must know its value.
+
+    While a function is being compiled, that is so for NumPy arrays only.
+    """
     return int(
         (value if isinstance(value, np.ndarray) else cast("Tensor", value).asnumpy()).reshape(())
     )
@@ -326,9 +329,10 @@ def _(
 
 
 def _overlap(top: Array, bottom: Array, i: int, j: int) -> float:
-    """Return the intersection over union of boxes number i and j.
+    """Return the intersection over union of the boxes number i and j.
 
-    `top` and `bottom` (n, 2) are the lower and upper corners of all boxes.
+    `top` and `bottom` (n, 2) hold the corner with the smallest and with the largest coordinates of
+    all boxes.
     """
     sides = np.maximum(np.minimum(bottom[i], bottom[j]) - np.maximum(top[i], top[j]), 0)
     both = float(np.prod(sides))

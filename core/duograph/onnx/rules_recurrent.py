@@ -1,6 +1,6 @@
 """Rules of ONNX's recurrent operators: RNN, GRU and LSTM.
 
-`running.apply` calls them through the table `model.RULES`. A loop over time steps is written out,
+`running.apply` calls them through the table `model.RULES`. The loop over time steps is unrolled,
 because the number of steps is known from the shapes.
 """
 
@@ -20,9 +20,9 @@ Function = Callable[[Tensor], Tensor]
 
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> Function:
-    """Return the function of one Tensor that ONNX calls `name`, with its parameters bound.
+    """Return the activation function that ONNX calls `name`, with its parameters bound.
 
-    None stands for ONNX's default of alpha or beta.
+    `alpha` and `beta` are ONNX's attributes; None stands for ONNX's default.
 
     Raises:
         OnnxError: there is no such function.
@@ -51,12 +51,12 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Function:
 
 
 class _Settings:
-    """Attributes and input that all recurrent operators of ONNX share, in one form.
+    """The attributes and the input that all recurrent operators of ONNX have, in one form.
 
     Attributes:
         x: input (steps, batch, features).
-        functions: the activation functions of each direction.
-        reversed: whether each direction runs backwards.
+        functions: for each direction its activation functions.
+        reversed: for each direction whether it runs backwards in time.
     """
 
     def __init__(self, node: Node, x: Tensor, defaults: Sequence[str]) -> None:
@@ -82,7 +82,10 @@ class _Settings:
         self.clip = node.get("clip")
 
     def clipped(self, x: Tensor) -> Tensor:
-        """Clamp `x` to [-clip, clip]; return it unchanged if the node has no attribute `clip`."""
+        """Clamp `x` to [-clip, clip], where `clip` is the node's attribute.
+
+        Without it, return `x`.
+        """
         return x if self.clip is None else ops.clamp(x, -self.clip, self.clip)
 
     def initial(self, state: Tensor | None, hidden: int) -> list[Tensor]:
@@ -102,13 +105,14 @@ class _Settings:
         """Run all directions over all time steps.
 
         Args:
-            states: initial state tensors of each direction; the first one is also the output.
+            states: for each direction its initial state tensors; the first of them is also the
+                output.
             step: function from (direction, input of one step, states) to the next states.
-            lengths: lengths of the sequences, or None. After its end, a sequence's states do not
-                change and its output is 0.
+            lengths: lengths of the sequences, or None. After the end of a sequence its states do
+                not change and its output is 0.
 
         Returns:
-            (outputs of all steps, the last of each state tensor).
+            (outputs of all steps, then the final value of each state tensor).
         """
         steps = self.x.shape[0]
         outputs, last = [], []
@@ -134,12 +138,15 @@ class _Settings:
 
 
 def _gates(x: Tensor, w: Tensor) -> Tensor:
-    """Return ``x @ w.T``, the input's term of all gates in one time step."""
+    """Return ``x @ w.T``: the contribution of `x` to all gates in one time step."""
     return ops.matmul(x, ops.transpose(w, (1, 0)))
 
 
 def _biases(b: Tensor | None, d: int, size: int, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the input and recurrent biases of a direction, zeros by default."""
+    """Return the input and recurrent biases of direction `d`; zeros if `b` is None.
+
+    `size` is the length of each of the two.
+    """
     if b is None:
         zero = ops.zeros((size,), w.dtype)
         return zero, zero

@@ -23,7 +23,10 @@ __all__ = ["batch_norm"]
 
 
 def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    """Return log(sum(exp(x))) over axes, without overflow; also of integers and empty axes."""
+    """Return log(sum(exp(x))) over axes without overflow; integers and empty axes are allowed.
+
+    With `keep`, the reduced axes stay with size 1.
+    """
     top = ops.amax(x, axes, True) if x.size else number_like(x, 0)
     top = ops.where(ops.isfinite(top), top, number_like(x, 0)) if x.dtype.is_floating else top
     total = ops.log(ops.sum(ops.exp(x - top), axes, True)) + top
@@ -47,9 +50,9 @@ _REDUCTIONS: dict[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
 
 
 def _extreme(x: Tensor, axes: tuple[int, ...], keep: bool, largest: bool) -> Tensor:
-    """Return the maximum if `largest`, else the minimum, over axes.
+    """Return the maximum if `largest`, else the minimum, over axes; `keep` keeps them with size 1.
 
-    Of no elements it is the limit of the dtype, such as -inf for a maximum.
+    Without elements the result is the limit of the dtype, such as -inf for a maximum.
     """
     if all(x.shape[a] for a in axes):
         if x.dtype.kind == "b":
@@ -166,7 +169,7 @@ def _per_channel(v: Tensor, rank: int) -> Tensor:
 def batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
 ) -> Tensor:
-    """Return x normalised with the statistics of each channel, which is axis 1."""
+    """Normalise `x` by the given statistics of each channel, which is axis 1."""
     scale, bias, mean, var = [_per_channel(v, x.ndim) for v in (scale, bias, mean, var)]
     found = (x - mean) / ops.sqrt(var + number_like(var, eps)) * scale + bias
     return ops.cast(found, x.dtype)
@@ -275,7 +278,8 @@ def _(node: Node, *xs: Tensor) -> Tensor:
 def _blocks(v: Dense | None, node: Node, shape: tuple[int, ...]) -> Dense | None:
     """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
 
-    It may be for the whole tensor, for each index of an axis, or for each block of `block_size`.
+    `v` may be one number, one per index along an axis, or one per block of `block_size` elements of
+    the axis; the node's attributes tell which.
     """
     if v is None or not v.shape:
         return v
@@ -363,7 +367,7 @@ def _(node: Node, x: Tensor) -> tuple[Tensor, ...]:
 def _shifted(x: Tensor, zero: Tensor | None, by_row: bool) -> Tensor:
     """Return a quantised tensor minus its zero point, as int32.
 
-    With `by_row`, a vector of zero points has one per row.
+    With `by_row`, a vector of zero points has one element per row.
     """
     whole = ops.cast(x, int32)
     if zero is None:
@@ -399,7 +403,7 @@ def _(
 
 
 def requantised(whole: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
-    """Return an int32 tensor times a factor, rounded and clamped to the type of `zero`."""
+    """Multiply an int32 tensor by a factor, round, add `zero`, and clamp to the dtype of `zero`."""
     limits = np.iinfo(zero.dtype.np)
     made = ops.round(ops.cast(whole, float64) * factor) + ops.cast(zero, float64)
     return ops.cast(ops.clamp(made, float(limits.min), float(limits.max)), zero.dtype)

@@ -41,7 +41,7 @@ def _(node: Node, x: Tensor, grid: Tensor) -> Tensor:
 def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
     """Clamp or reflect sampling positions into an axis of `n` elements, as `padding` says.
 
-    With "zeros" they are returned unchanged. `corners` is ONNX's attribute align_corners.
+    With padding "zeros" they are returned unchanged. `corners` is ONNX's attribute align_corners.
     """
     if padding == "border":
         return ops.clamp(p, 0.0, float(n - 1))
@@ -59,9 +59,10 @@ def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
 
 
 def _sampled(x: Tensor, points: list[Tensor], order: int, padding: str, corners: bool) -> Tensor:
-    """Interpolate images (N, C, sizes) at positions (N, out sizes), a tensor for each axis.
+    """Interpolate images (N, C, sizes...) at the positions `points`, one tensor per spatial axis.
 
-    `order` 0 takes the nearest element, 1 is linear, 2 cubic.
+    Each tensor has shape (N, output sizes...). `order` 0 takes the nearest element, 1 interpolates
+    linearly, 2 cubically.
     """
     sizes = x.shape[2:]
     n, c = x.shape[:2]
@@ -123,10 +124,11 @@ def _(node: Node, x: Tensor, rois: Array, batch: Array) -> Tensor:
 
 
 def _roi(image: Tensor, ys: Array, xs: Array, grid: tuple[int, ...], mode: str) -> Tensor:
-    """Pool one region of an image (C, H, W) to bins, from bilinear samples at ys and xs.
+    """Pool one region of an image (C, H, W) to bins, from bilinear samples.
 
-    `grid` is (bins high, samples per bin, bins wide, samples per bin); a bin is the mean of its
-    samples or, for `mode` "max", the largest. Returns (C, bins high, bins wide).
+    `ys` and `xs` are the positions of the samples along both axes, and `grid` is (number of bins
+    down, samples per bin down, bins across, samples per bin across). A bin is the mean of its
+    samples or, for `mode` "max", the largest. Returns (C, bins down, bins across).
     """
     height, nh, width, nw = grid
     h, w = image.shape[1:]
@@ -145,7 +147,10 @@ def _roi(image: Tensor, ys: Array, xs: Array, grid: tuple[int, ...], mode: str) 
 
 
 def _linear_tap(p: Array, n: int, which: int) -> tuple[Array, Array]:
-    """Return (index, weight) of the lower (`which` 0) or upper (1) neighbour of positions."""
+    """Return (indices, weights) of the lower (`which` 0) or upper (1) neighbours of positions.
+
+    `n` is the size of the axis.
+    """
     outside = (p < -1.0) | (p > n)
     q = np.maximum(p, 0.0)
     low = np.minimum(np.floor(q), n - 1).astype(np.int64)

@@ -1,7 +1,7 @@
 """Rules of ONNX's operators that move elements: shapes, slices, gathers, scatters, constants.
 
-`running.apply` calls them through the table `model.RULES`. Shapes, axes and positions of slices are
-static: they arrive as arrays, so that a compiled function has fixed shapes.
+`running.apply` calls them through the table `model.RULES`. Shapes, axes and bounds of slices are
+static inputs, which arrive as NumPy arrays, so that a compiled function has fixed shapes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = ["axes_of", "pad_edges"]
 
 
 def axes_of(node: Node, given: Array | None, name: str = "axes") -> list[int] | None:
-    """Return the axes of an operator: an input, or an attribute in older operator sets."""
+    """Return the axes of an operator: from the input `given`, or from an attribute if that is None.
+
+    Older operator sets have the attribute. The result is None if there is neither.
+    """
     found = node.get(name) if given is None else given.reshape(-1).tolist()
     return None if found is None else [int(a) for a in found]
 
@@ -94,7 +97,7 @@ def _(node: Node, x: Tensor, split: Array | None = None) -> tuple[Tensor, ...]:
 
 
 def _sections(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
-    """Split an axis into slices of the given lengths, whose sum must be its size."""
+    """Split an axis into slices of the given lengths, whose sum must be the size of the axis."""
     if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 0:
         raise OnnxError(f"got parts of lengths {list(sizes)} of an axis of size {x.shape[axis]}")
     ends = np.cumsum(sizes).tolist()
@@ -152,9 +155,9 @@ def _(
 
 
 def _cropped(x: Tensor, low: list[int], high: list[int]) -> tuple[Tensor, list[int], list[int]]:
-    """Apply the negative ones among padding widths, which remove elements.
+    """Remove the elements that negative padding widths stand for.
 
-    Returns (cropped tensor, low widths, high widths) with the negative widths replaced by 0.
+    Returns (cropped tensor, low widths, high widths), in which negative widths are replaced by 0.
     """
     for a in range(x.ndim):
         first, last = max(-low[a], 0), max(-high[a], 0)
@@ -164,7 +167,10 @@ def _cropped(x: Tensor, low: list[int], high: list[int]) -> tuple[Tensor, list[i
 
 
 def pad_edges(x: Tensor, low: Sequence[int], high: Sequence[int], mode: str) -> Tensor:
-    """Pad with elements of the tensor: mode "edge", "reflect" or "wrap"."""
+    """Pad a tensor with its own elements; `mode` is "edge", "reflect" or "wrap", as in NumPy.
+
+    `low` and `high` are the padding widths at the start and end of each axis.
+    """
     names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
     if mode not in names:
         raise OnnxError(f"got mode {mode!r}; wanted constant, edge, reflect or wrap")
@@ -245,7 +251,7 @@ def _(node: Node, x: Tensor, k: Array | None = None) -> Tensor:
 
 
 def _positions(index: Tensor, size: int) -> Tensor:
-    """Convert indices to int64 and add `size` to negative ones."""
+    """Convert indices to int64, and add `size`, the size of the axis, to negative ones."""
     whole = ops.cast(index, int64)
     return ops.where(whole < 0, whole + size, whole)
 
@@ -280,8 +286,8 @@ def _flat_positions(
 ) -> tuple[Tensor, tuple[int, ...]]:
     """Convert the index tuples of GatherND or ScatterND to indices into flattened axes.
 
-    The first `batch + depth` axes of `shape` are flattened. Returns (1-d indices, the other axes'
-    sizes).
+    The first `batch + depth` axes of `shape` are flattened. Returns (1-d indices, sizes of the
+    other axes).
     """
     lead = shape[: batch + depth]
     steps = [math.prod(lead[i + 1 :]) for i in range(len(lead))]
@@ -324,9 +330,9 @@ def _(node: Node, x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
 
 
 def _scattered(x: Tensor, at: Tensor, rows: Tensor, reduction: str) -> Tensor:
-    """Return a copy of `x` with `rows` written at positions `at` of axis 0.
+    """Return a copy of `x` with `rows` written at the indices `at` of axis 0.
 
-    With a `reduction`, they are added, multiplied, or combined by max or min instead.
+    With `reduction` "add", "mul", "max" or "min", the rows are combined with those of `x` instead.
     """
     at = ops.reshape(at, (-1, 1))
     functions = {"none": ops.tensor_scatter_update, "add": ops.tensor_scatter_add,

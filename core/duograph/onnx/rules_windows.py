@@ -35,7 +35,7 @@ def windows_of(
     """Return strides, padding (low, high) and dilations of a convolution or pooling.
 
     Args:
-        node: has `auto_pad`, `pads`, `strides`, `dilations`.
+        node: the node with the attributes `auto_pad`, `pads`, `strides` and `dilations`.
         spatial: sizes of the spatial axes of the input.
         kernel: sizes of the window.
     """
@@ -62,7 +62,10 @@ def _(node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def per_channel(v: Tensor, rank: int) -> Tensor:
-    """Return one number per channel in a shape that broadcasts along axis 1."""
+    """Reshape a vector with one number per channel so that it broadcasts along axis 1.
+
+    `rank` is the number of axes of the result.
+    """
     return ops.reshape(v, (-1, *[1] * (rank - 2)))
 
 
@@ -76,7 +79,10 @@ def _(
 def _integer_conv(
     node: Node, x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None
 ) -> Tensor:
-    """Return the convolution of quantised tensors, as whole numbers in float64, which are exact."""
+    """Convolve quantised tensors.
+
+    The result holds integers in float64, which represents them exactly.
+    """
     a, b = ops.cast(x, float64), ops.cast(w, float64)
     if x_zero is not None:
         a = a - ops.cast(x_zero, float64)
@@ -133,9 +139,9 @@ def _(node: Node, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
 def _transposed_pads(
     node: Node, spatial: Sequence[int], full: Sequence[int], strides: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Return (low, high) per axis: how much a transposed convolution removes at both ends.
+    """Return, per axis, how many elements a transposed convolution removes at the low and high end.
 
-    `full` are the sizes without removal.
+    `full` are the output sizes without this removal.
     """
     n, mode, shape = len(spatial), node.get("auto_pad", "NOTSET"), node.get("output_shape")
     if shape is None and mode not in ("SAME_UPPER", "SAME_LOWER"):
@@ -152,7 +158,10 @@ def _transposed_pads(
 
 
 def _pooling(node: Node, x: Tensor) -> tuple[Ints, Ints, Ints, Pairs, Pairs]:
-    """Return (kernel, strides, dilations, pads, pads with ceil_mode's extra) of a pooling node."""
+    """Return (kernel, strides, dilations, pads, widened pads) of a pooling node.
+
+    The widened pads include the extra elements that the attribute `ceil_mode` adds.
+    """
     kernel = tuple(node.get("kernel_shape"))
     strides, pads, dilations = windows_of(node, x.shape[2:], kernel)
     if not node.get("ceil_mode", 0) or node.get("auto_pad", "NOTSET") != "NOTSET":
@@ -189,7 +198,11 @@ def _(node: Node, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
 
 
 def _window_sums(x: Tensor, node: Node) -> tuple[Tensor, Array]:
-    """Return (sums over the pooling windows, number of cells of each that an average counts)."""
+    """Return the sums over the pooling windows, and the divisors that make averages of them.
+
+    The divisors are the numbers of elements of the windows, with or without padding as the node
+    says.
+    """
     kernel, strides, dilations, own, pads = _pooling(node, x)
     n = len(kernel)
     c = x.shape[1]
@@ -346,7 +359,7 @@ def _targets(
     scales: Array | None,
     sizes: Array | None,
 ) -> tuple[list[int], list[float]]:
-    """Return (new sizes, scales) of the resized axes from ONNX's inputs `scales` or `sizes`."""
+    """Return (new sizes, scale factors) of the resized axes, from input `scales` or `sizes`."""
     if sizes is None or not sizes.size:
         if scales is None or not scales.size:
             raise OnnxError("got neither scales nor sizes; wanted one of them")
@@ -363,9 +376,9 @@ def _targets(
 
 
 def _along(x: Tensor, axis: int, weights: Array) -> Tensor:
-    """Multiply an axis by a matrix (new size, old size).
+    """Multiply an axis of `x` by a matrix (new size, old size).
 
-    If each row of the matrix selects one element, a gather does it.
+    A matrix whose rows each select one element is applied by a gather.
     """
     chosen = weights.argmax(1)
     if np.array_equal(weights, np.eye(weights.shape[1])[chosen]):
@@ -376,9 +389,10 @@ def _along(x: Tensor, axis: int, weights: Array) -> Tensor:
 
 
 def _source(m: int, n: int, scale: float, transform: str, region: tuple[float, float]) -> Array:
-    """Return the position in the input (size n) of each of `m` output elements of an axis.
+    """Return the input position that each of `m` output elements of an axis of size `n` samples.
 
-    `transform` is ONNX's coordinate_transformation_mode.
+    `scale` is output size / input size, `transform` ONNX's attribute
+    coordinate_transformation_mode, and `region` the axis's entries of the input `roi`.
     """
     i = np.arange(m, dtype=np.float64)
     if transform == "half_pixel":
@@ -414,9 +428,10 @@ def _axis_weights(
     region: tuple[float, float],
     antialias: bool = False,
 ) -> tuple[Array, Array]:
-    """Return (matrix (m, n) that resizes an axis, which output elements lie outside the input).
+    """Return a matrix (m, n) that resizes an axis, and a mask of output elements outside the input.
 
-    `n` and `m` are the old and the new size.
+    `n` and `m` are the old and the new size of the axis. The other arguments are ONNX's attributes
+    of Resize.
     """
     at = _source(m, n, scale, transform, region)
     wrong = (at < 0) | (at > n - 1)

@@ -1,9 +1,10 @@
-"""Runs the program of an ONNX model on Tensors, eagerly and inside compiled functions.
+"""Interpreter of the program of an ONNX model on Tensors, eager and inside compiled functions.
 
-`reading.OnnxCell` calls `run_graph`. Values that are known on the host, such as shapes, stay NumPy
-arrays: what is computed from them alone is computed at once, so in a compiled function it is
-constant. `run_nodes` and what it calls before `apply` may be traced from source by the front end
-where a condition is known only at run time, so they are plain loops and calls.
+`reading.OnnxCell` calls `run_model`. Values that Python knows, such as shapes, stay NumPy arrays on
+the host. What depends only on them is computed by NumPy immediately, so it is constant in a
+compiled function. The front end may translate `run_nodes` and the functions that it calls, except
+`apply`, from source where a condition is known only at run time; they must therefore be plain loops
+and calls.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ __all__ = ["run_graph", "run_model"]
 
 
 def run_model(file: str, graph: Graph, env: Mapping[str, Value]) -> list[Value]:
-    """Run a model on its inputs and weights, by name, and return its results.
+    """Run a model on its inputs and weights (`env`, by name); return its results.
 
     Raises:
-        OnnxError: the model does not take its inputs; the message names the file and the node.
+        OnnxError: the model does not accept its inputs; the message names the file and the node.
     """
     try:
         return run_graph(graph, [], env)
@@ -47,8 +48,8 @@ def run_graph(graph: Graph, inputs: Sequence[Value], outer: Mapping[str, Value])
 
     Args:
         graph: the graph.
-        inputs: values of its inputs.
-        outer: values that it may read by name.
+        inputs: values of the graph's inputs.
+        outer: name -> value of an enclosing graph, which the graph may read.
     """
     env = dict(outer)
     for name in graph.constants:
@@ -61,7 +62,7 @@ def run_graph(graph: Graph, inputs: Sequence[Value], outer: Mapping[str, Value])
 
 
 def run_nodes(nodes: Sequence[Node], env: dict[str, Value]) -> None:
-    """Run nodes in order; `env` has the values by name and receives the results."""
+    """Run nodes in order; `env` maps names to values and receives the results."""
     for node in nodes:
         inputs = [env[name] if name else None for name in node.inputs]
         control = CONTROL.get(node.op_type) if node.domain == "" else None
@@ -79,7 +80,7 @@ def run_nodes(nodes: Sequence[Node], env: dict[str, Value]) -> None:
 
 
 def run_function(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
-    """Run the body of a function; inputs that are left out are absent inside as well."""
+    """Run the body of a function; return its results. Inputs that the caller omits are None."""
     env: dict[str, Value] = {}
     for k, name in enumerate(graph.inputs):
         env[name] = inputs[k] if k < len(inputs) else None
@@ -88,12 +89,12 @@ def run_function(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
 
 
 def apply(node: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Run a node by the rule of its operator and return its results.
+    """Run a node by the rule of its operator; return its results.
 
     Raises:
         OnnxError: the operator refuses its inputs; the message names the node.
-        UnsupportedSyntaxError: while a function is compiled, the operator needs a value that is
-            known only when the function runs, such as a shape.
+        UnsupportedSyntaxError: while a function is being compiled, the operator needs a value, such
+            as a shape, that is known only when the function runs.
     """
     assert node.rule is not None
     try:
@@ -123,14 +124,14 @@ def apply(node: Node, inputs: Sequence[Value]) -> list[Value]:
 
 
 def _failed(node: Node, why: str) -> OnnxError:
-    """Return an OnnxError about a node, whose name precedes the reason `why`."""
+    """Return an OnnxError about a node; the message is the node's label and the reason `why`."""
     made = OnnxError(f"{node.label}: {why}")
     made.why = why
     return made
 
 
 def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Convert a node's inputs for its rule: to arrays where the rule needs values, else Tensors."""
+    """Convert a node's inputs for its rule: to arrays where it needs values, else to Tensors."""
     assert node.rule is not None
     wanted = node.rule.static
     return [
@@ -140,10 +141,10 @@ def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
 
 
 def static(value: Value) -> Array:
-    """Return a value as a NumPy array; it must be known on the host.
+    """Return the NumPy array of a value that Python must know, such as a shape.
 
     Raises:
-        NeedsValue: a compiled function computes the value.
+        NeedsValue: the function is being compiled, and computes the value only when it runs.
     """
     return value if isinstance(value, np.ndarray) else np.asarray(cast("Tensor", value).asnumpy())
 
@@ -166,7 +167,7 @@ def tensor_of(value: Value) -> Tensor:
 
 
 def _host_value(value: Results) -> Results:
-    """Convert the Tensors in a result that was computed on the host to NumPy arrays."""
+    """Convert the Tensors in a result of NumPy code to NumPy arrays."""
     if isinstance(value, (tuple, list)):
         return type(value)(cast("list[Value]", [_host_value(v) for v in value]))
     return np.asarray(value.asnumpy()) if isinstance(value, Tensor) else value
@@ -176,10 +177,10 @@ def _host_value(value: Results) -> Results:
 
 
 def definition(node: Node, inputs: Sequence[Value]) -> Graph:
-    """Return the function with which ONNX defines an operator, for inputs of these types.
+    """Return the function by which ONNX defines an operator, for the types of the given inputs.
 
     Raises:
-        OnnxError: there is no such operator, or no such function.
+        OnnxError: there is no such operator, or ONNX does not define it by a function.
     """
     if node.domain:
         raise OnnxError(f"{node.label}: got the domain {node.domain!r}; wanted ONNX's default one")
@@ -203,7 +204,7 @@ def _version(proto: onnx.FunctionProto, default: int) -> int:
 
 
 def _function_of(schema: Any, node: Node, inputs: Sequence[Value]) -> onnx.FunctionProto | None:
-    """Return the function by which ONNX defines an operator for these inputs' types, or None."""
+    """Return the function by which ONNX defines an operator for the inputs' types, or None."""
     if schema.has_function:
         return schema.function_body
     if not schema.has_context_dependent_function:

@@ -1,8 +1,8 @@
-"""Sizes that an exported model leaves open, such as the number of rows of a batch.
+"""Export of models with open sizes, such as the number of rows of a batch.
 
 `export` is the only caller. The front end traces a network for fixed sizes. Here it is traced for
 three assignments of sizes, and the three models are compared: they must have the same nodes, and a
-constant that differs must be a number that the open sizes determine.
+constant that differs must be a number that follows from the open sizes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Sizes:
     """The inputs of a model with open sizes.
 
     Attributes:
-        inputs: examples; None stands for an open size in the shape of a placeholder.
-        symbols: the open sizes as (input, axis), by symbol.
-        named: the shape of each input, with the symbol's name for an open size.
+        inputs: example inputs; one without data may have None for an open size in its shape.
+        symbols: for each symbol the axes that have this size, as (input, axis).
+        named: the shape of each input, with the name of the symbol for an open size.
         fixed_results: for each result and axis, whether its size is fixed.
     """
 
@@ -50,7 +50,7 @@ class Sizes:
     fixed_results: list[list[bool]] = dataclasses.field(default_factory=list)
 
     def group(self, key: Callable[[int, int], object]) -> None:
-        """Assign one symbol to all open axes (input, axis) for which `key` returns the same."""
+        """Assign one symbol to all open axes (input, axis) for which `key` returns equal values."""
         found: dict[object, list[tuple[int, int]]] = {}
         self.named = []
         for i, x in enumerate(self.inputs):
@@ -65,7 +65,7 @@ class Sizes:
                 self.named[i][axis] = f"size_{k}"
 
     def examples(self, sizes: Sequence[int]) -> list[Tensor]:
-        """Return inputs of the given sizes, one for each symbol."""
+        """Return example inputs whose open axes have the given sizes, one size per symbol."""
         shapes = [[0 if n is None else n for n in _shape(x)] for x in self.inputs]
         for places, n in zip(self.symbols, sizes):
             for i, axis in places:
@@ -85,12 +85,12 @@ def _shape(x: Tensor) -> tuple[int | None, ...]:
 
 
 def open_sizes(inputs: Sequence[Tensor]) -> Sizes | None:
-    """Return the description of inputs of which one leaves a size open, else None."""
+    """Return a description of the inputs if one of them leaves a size open, else None."""
     return Sizes(inputs) if any(map(_is_open, inputs)) else None
 
 
 class Written(Protocol):
-    """Protocol of a model written for fixed sizes."""
+    """Protocol of a model that was written for fixed sizes."""
 
     writer: Writer
     inputs: list[tuple[str, TensorType, int]]
@@ -101,18 +101,19 @@ M = TypeVar("M", bound=Written)
 
 
 def unified(sizes: Sizes, write: Callable[[Sequence[Tensor]], M]) -> M:
-    """Return a model that is right for all sizes above 1 of the open axes.
+    """Return a model that is valid for all sizes above 1 of the open axes.
 
-    Open axes are first taken as independent; if the network refuses that, as equal where their
-    position is equal, and at last as all equal. In the model, an axis of each kind has one name.
+    Open axes are first assumed to be independent; if the network refuses that, axes in the same
+    position of different inputs are assumed to be equal, and at last all of them. Axes that are
+    assumed to be equal have one name in the model.
 
     Args:
-        sizes: the inputs; receives the names of the sizes.
-        write: writes the model for given inputs.
+        sizes: the description of the inputs, which receives the names of the sizes.
+        write: function that writes the model for given inputs.
 
     Raises:
-        OnnxError: a number in the network depends on the sizes in a way that is not known here, or
-            the graph differs between sizes.
+        OnnxError: a number in the network depends on the sizes in a way that this module does not
+            recognise, or the graph differs between sizes.
     """
     groupings: list[Callable[[int, int], object]] = [
         lambda i, axis: (i, axis), lambda i, axis: axis, lambda i, axis: None,
@@ -135,7 +136,7 @@ def unified(sizes: Sizes, write: Callable[[Sequence[Tensor]], M]) -> M:
 
 
 def _merge(sizes: Sizes, models: Sequence[Written]) -> None:
-    """Change the first of three models so that it is right for all sizes.
+    """Change the first of three models so that it is valid for all sizes.
 
     `models` were written for three assignments of sizes. Constants that differ among them are
     computed from the sizes; any other difference raises OnnxError.
@@ -161,7 +162,7 @@ def _merge(sizes: Sizes, models: Sequence[Written]) -> None:
 
 
 def _compare(a: Sequence[onnx.NodeProto], b: Sequence[onnx.NodeProto], w: Writer) -> None:
-    """Raise OnnxError at the first node that differs between models of two sizes."""
+    """Raise OnnxError at the first node that differs between two models."""
     for x, y in itertools.zip_longest(a, b):
         if x is None or y is None or x.SerializeToString() != y.SerializeToString():
             found = x if x is not None else y
@@ -172,7 +173,10 @@ def _compare(a: Sequence[onnx.NodeProto], b: Sequence[onnx.NodeProto], w: Writer
 
 
 def _depends(w: Writer, name: str, values: Sequence[object]) -> OnnxError:
-    """Return the error for a constant that the open sizes do not determine in a known way."""
+    """Return the error for a constant that depends on the open sizes in an unknown way.
+
+    `values` are its values for the three assignments of sizes.
+    """
     where = next((n for n in _readers(w.scope.nodes, name)), None)
     at = "a result" if where is None else f"{where.op_type} at {where.doc_string}"
     return OnnxError(
@@ -193,7 +197,7 @@ def _readers(nodes: Sequence[onnx.NodeProto], name: str) -> Iterator[onnx.NodePr
 
 
 class _Computed:
-    """Creates the nodes, at the start of a model, that compute constants from the open sizes."""
+    """Writes the nodes, at the start of a model, that compute constants from the open sizes."""
 
     def __init__(self, sizes: Sizes, w: Writer, inputs: Mapping[int, str]) -> None:
         self.inputs = inputs
@@ -206,8 +210,8 @@ class _Computed:
         """Replace an initializer by nodes that compute it from the open sizes.
 
         Args:
-            name: of the initializer.
-            arrays: its values for the three assignments.
+            name: name of the initializer.
+            arrays: values of the initializer for the three assignments of sizes.
         """
         w = self.w
         rows = list(zip(*[a.reshape(-1).tolist() for a in arrays]))
@@ -237,7 +241,7 @@ class _Computed:
         self.nodes += scope.nodes
 
     def _size(self, symbol: int) -> str:
-        """Return the name of the 0-d int64 value of an open size, read from an input's shape."""
+        """Return the ONNX name of an open size, a 0-d int64 value read from an input's shape."""
         made = self.names.get(symbol)
         if made is None:
             i, axis = self.sizes.symbols[symbol][0]
@@ -247,7 +251,10 @@ class _Computed:
         return made
 
     def _number(self, formula: Formula, dtype: np.dtype[np.generic]) -> str:
-        """Write nodes that evaluate a formula; return the name of their 0-d value of `dtype`."""
+        """Write nodes that evaluate a formula.
+
+        Return the ONNX name of the 0-d result of `dtype`.
+        """
         w = self.w
         wide: type[np.generic] = (
             np.int64 if formula.inverse is False and dtype.kind == "i" else np.float64
@@ -264,11 +271,11 @@ class _Computed:
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A number as a function of open sizes: factor * product + added.
+    """A number as a function of open sizes: factor * (product of sizes) + added.
 
     Attributes:
-        symbols: the factors of the product.
-        inverse: the number is the reciprocal of that.
+        symbols: the symbols of the sizes in the product.
+        inverse: whether the number is the reciprocal of this expression.
     """
 
     factor: int
@@ -278,7 +285,10 @@ class Formula:
 
 
 def _formula(row: Sequence[float], n_symbols: int) -> Formula | None:
-    """Return a formula of the open sizes with the three values `row`, or None."""
+    """Return a formula that has the values `row` for the three assignments of sizes, or None.
+
+    `n_symbols` is the number of open sizes.
+    """
     if len(set(row)) == 1 and isinstance(row[0], int):
         return Formula(int(row[0]), (), 0)
     for inverse in (False, True):
@@ -297,8 +307,9 @@ def _formula(row: Sequence[float], n_symbols: int) -> Formula | None:
 def _fitted(values: Sequence[int], symbols: tuple[int, ...], inverse: bool) -> Formula | None:
     """Return the formula ``factor * product of sizes + added`` with three given values, or None.
 
-    `symbols` are the sizes of the product. With `inverse`, the values are reciprocals: a quotient
-    is accepted only if the division is exact for every size, as rounding is not known.
+    `symbols` are the sizes in the product. With `inverse`, the values are reciprocals of the
+    constant. Only integer factors and addends are accepted, because the rounding of a division by a
+    size is not known.
     """
     products = [int(np.prod([sizes[s] for s in symbols])) for sizes in _ASSIGNMENTS]
     factor = Fraction(values[1] - values[0], products[1] - products[0])

@@ -1,7 +1,8 @@
-"""Collects the nodes and initializers of an ONNX model that is being written.
+"""Collector of the nodes and initializers of an ONNX model that is being written.
 
-The export rules call it once per ONNX operator. It invents unique names and keeps one list of
-initializers for the whole model, also for constants of branches. It knows no op of duograph.
+The export rules call it once per ONNX operator. It creates unique names and keeps one list of
+initializers for the whole model, including constants of branches. It must not know any op of
+duograph.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def element_type(type_: ValueType) -> int:
     """Return ONNX's number of the element type of a value; Python numbers are 64 bits wide.
 
     Raises:
-        OnnxError: a Python object.
+        OnnxError: the value is a Python object.
     """
     if isinstance(type_, TensorType):
         return int(helper.np_dtype_to_tensor_dtype(type_.dtype.np))
@@ -49,12 +50,12 @@ def element_type(type_: ValueType) -> int:
 def value_info(
     name: str, type_: ValueType, dims: Sequence[int | str] | None = None
 ) -> onnx.ValueInfoProto:
-    """Return the description of an input or result of a graph.
+    """Return ONNX's description of an input or result of a graph (a ValueInfoProto).
 
     Args:
-        name: of the value.
-        type_: its type.
-        dims: the shape, with names for sizes that are open; by default that of the type.
+        name: name of the value.
+        type_: type of the value.
+        dims: the shape, with names for sizes that are open; by default the shape of the type.
     """
     shape = (type_.shape if isinstance(type_, TensorType) else ()) if dims is None else dims
     return helper.make_tensor_value_info(name, element_type(type_), list(shape))
@@ -62,19 +63,19 @@ def value_info(
 
 @dataclasses.dataclass
 class Scope:
-    """The nodes of one graph: the model's, a branch's or a loop body's."""
+    """The nodes of one ONNX graph: of the model, of a branch or of a loop body."""
 
     nodes: list[onnx.NodeProto] = dataclasses.field(default_factory=list)
 
 
 class Writer:
-    """Builds the parts of an ONNX model.
+    """Builder of the parts of an ONNX model.
 
     Attributes:
-        scope: the graph that gets new nodes.
+        scope: the graph to which new nodes are appended.
         initializers: all constants and Parameters by name, in the order of their first use.
-        sources: the source location of each node by the name of its first result.
-        where: source location of the nodes that are written now, such as ``net.py:12``.
+        sources: name of a node's first result -> source location of the node.
+        where: source location of the nodes that are appended next, such as ``net.py:12``.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ class Writer:
         self._taken: set[str] = set()
 
     def name(self, stem: str) -> str:
-        """Return an unused name for a value: the stem itself, or with a number."""
+        """Return an unused name for a value: the stem itself, or the stem and a number."""
         made, k = stem, 0
         while made in self._taken:
             k += 1
@@ -100,23 +101,23 @@ class Writer:
         return made
 
     def ints(self, values: Sequence[int]) -> str:
-        """Add a list of sizes, axes or positions to the initializers and return its name."""
+        """Add a list of ints, such as sizes or axes, to the initializers and return its name."""
         return self.constant(np.array(list(values), np.int64).reshape(-1), "ints")
 
     def number(self, value: object, dtype: DType) -> str:
-        """Add a 0-d constant to the initializers and return its name."""
+        """Add a number as a 0-d constant of `dtype` to the initializers and return its name."""
         return self.constant(np.array(value).astype(dtype.np))
 
     def nodes(
         self, op_type: str, inputs: Sequence[str], outputs: int, **attributes: Any
     ) -> list[str]:
-        """Append a node; return the names of its results."""
+        """Append a node of operator `op_type` with `outputs` results; return the names of these."""
         names = [self.name(op_type.lower()) for _ in range(outputs)]
         self._append(helper.make_node(op_type, list(inputs), names, **attributes))
         return names
 
     def call(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Append a node with one result; return the name of the result."""
+        """Append a node of operator `op_type` with one result; return the name of the result."""
         return self.nodes(op_type, inputs, 1, **attributes)[0]
 
     def rename(self, value: str, name: str) -> None:
@@ -135,7 +136,7 @@ class Writer:
 
     @contextmanager
     def graph(self) -> Iterator[Scope]:
-        """Append nodes to a new graph inside a `with` block; yields that graph."""
+        """Return a context in which nodes are appended to a new graph; it yields that graph."""
         before, self.scope = self.scope, Scope()
         try:
             yield self.scope
@@ -143,10 +144,10 @@ class Writer:
             self.scope = before
 
     def initializer_protos(self) -> list[onnx.TensorProto]:
-        """Return the initializers as ONNX stores them."""
+        """Return the initializers as TensorProtos."""
         return [numpy_helper.from_array(array, name) for name, array in self.initializers.items()]
 
 
 def host_dtype(type_: HostType) -> type[np.generic]:
-    """Return the element type that stands for a Python number in a model."""
+    """Return the NumPy scalar type that represents a Python number in a model."""
     return np.bool_ if type_ is BOOL else np.float64 if type_ is FLOAT else np.int64

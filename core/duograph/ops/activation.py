@@ -38,7 +38,7 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @op(method="sigmoid", primitive="Sigmoid", dtypes=INEXACT, promote="float")
 def sigmoid(input: Tensor):
-    """``1 / (1 + exp(-x))`` (`mindspore.ops.sigmoid`).
+    """Return ``1 / (1 + exp(-x))`` for each element x (`mindspore.ops.sigmoid`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -86,7 +86,7 @@ def _(x):
 def sigmoid_grad(dout: Tensor, out: Tensor):
     """Composite op: gradient of `sigmoid` with respect to its input: ``dout * out * (1 - out)``.
 
-    `out` is the result of `sigmoid`, `dout` the gradient of that result.
+    `out` is the result of `sigmoid`, `dout` the cotangent of that result.
     """
     y = conjugate(out)
     return dout * y * (1 - y)
@@ -94,14 +94,15 @@ def sigmoid_grad(dout: Tensor, out: Tensor):
 
 @op(method="elu", dtypes=FLOATING, elementwise=True, primitive="Elu(alpha=1.0)(x)")
 def elu(input_x: Tensor, alpha: float = 1.0):
-    """Exponential linear unit: ``alpha * (exp(x) - 1)`` below zero (`mindspore.ops.elu`).
+    """Apply the exponential linear unit: ``alpha * (exp(x) - 1)`` for x below zero, else x
+    (`mindspore.ops.elu`).
 
     Args:
         input_x: Tensor of any shape; floating.
         alpha: factor of the negative part.
 
     Returns:
-        Tensor of the type of `input_x`.
+        Tensor of the shape and dtype of `input_x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -123,21 +124,22 @@ def _(x, out, dout, alpha):
 def elu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite op: gradient of `elu` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `elu`.
     """
     return select(x > 0, dout, dout * alpha * exp(x))
 
 
 @op(method="celu", dtypes=FLOATING, elementwise=True, primitive="CeLU(alpha=1.0)(x)")
 def celu(x: Tensor, alpha: float = 1.0):
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (`mindspore.ops.celu`).
+    """Return ``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` for each element x
+    (`mindspore.ops.celu`).
 
     Args:
         x: Tensor of any shape; floating.
         alpha: scale of the exponential part, not 0.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -159,20 +161,21 @@ def _(x, out, dout, alpha):
 def celu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite op: gradient of `celu` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `celu`.
     """
     return select(x > 0, dout, dout * exp(x / alpha))
 
 
 @op(method="selu", primitive="SeLU", dtypes=FLOATING, elementwise=True)
 def selu(input_x: Tensor):
-    """Scaled exponential linear unit, which keeps mean 0 and variance 1 (`mindspore.ops.selu`).
+    """Apply the scaled exponential linear unit, which preserves mean 0 and variance 1
+    (`mindspore.ops.selu`).
 
     Args:
         input_x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input_x`.
+        Tensor of the shape and dtype of `input_x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -194,7 +197,7 @@ def _(x, out, dout):
 def selu_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `selu` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `selu`.
     """
     return dout * select(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * exp(x))
 
@@ -214,7 +217,7 @@ def _(x, out, dout):
 def gelu_erf_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `gelu_erf` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `gelu_erf`.
     """
     below = 0.5 * (1 + erf(x * _SQRT_HALF))
     return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
@@ -235,7 +238,7 @@ def _(x, out, dout):
 def gelu_tanh_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `gelu_tanh` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `gelu_tanh`.
     """
     t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
     derivative = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
@@ -244,7 +247,7 @@ def gelu_tanh_grad(dout: Tensor, x: Tensor):
 
 @tensor_method("gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit: x times the cumulative normal distribution
+    """Apply the Gaussian error linear unit: x times the cumulative normal distribution at x
     (`mindspore.ops.gelu`).
 
     Args:
@@ -252,7 +255,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         approximate: ``"none"`` uses erf, ``"tanh"`` the approximation by tanh.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -272,13 +275,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 @op(method="fast_gelu", dtypes=FLOATING, primitive="FastGeLU")
 def fast_gelu(x: Tensor):
-    """``x * sigmoid(1.702 * x)`` (`mindspore.ops.fast_gelu`).
+    """Return ``x * sigmoid(1.702 * x)`` (`mindspore.ops.fast_gelu`).
 
     Args:
         x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -298,13 +301,13 @@ def _(s, x):
 
 @op(method="silu", dtypes=FLOATING)
 def silu(input: Tensor):
-    """``x * sigmoid(x)``, also called swish (`mindspore.ops.silu`).
+    """Return ``x * sigmoid(x)`` for each element x, also called swish (`mindspore.ops.silu`).
 
     Args:
         input: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -332,7 +335,7 @@ def _(x, out, dout):
 def silu_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `silu` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `silu`.
     """
     y = sigmoid(x)
     return dout * (y * (1 + x * (1 - y)))
@@ -347,8 +350,8 @@ def _(s, dout, x):
 
 @op(method="softplus", dtypes=FLOATING, elementwise=True, primitive="Softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
-    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``
-    (`mindspore.ops.softplus`).
+    """Return ``log(1 + exp(beta * x)) / beta`` for each element x, and x itself where ``beta * x >
+    threshold`` (`mindspore.ops.softplus`).
 
     Args:
         input: Tensor of any shape; floating.
@@ -356,7 +359,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
         threshold: value of beta * x above which the function is linear.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -380,7 +383,7 @@ def _(x, out, dout, beta, threshold):
 def softplus_grad(dout: Tensor, x: Tensor, beta: float, threshold: float):
     """Composite op: gradient of `softplus` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `softplus`.
     """
     t = x * beta
     return select(t > threshold, dout, dout * sigmoid(t))
@@ -395,13 +398,13 @@ def _(s, dout, x, beta, threshold):
 
 @op(method="mish", primitive="Mish", dtypes=FLOATING, elementwise=True)
 def mish(x: Tensor):
-    """``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
+    """Return ``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
 
     Args:
         x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -424,7 +427,7 @@ def _(x, out, dout):
 def mish_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `mish` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `mish`.
     """
     t = tanh(maximum(x, 0) + log1p(exp(neg(abs(x)))))
     return dout * (t + x * (1 - t * t) * sigmoid(x))
@@ -439,13 +442,13 @@ def _(s, dout, x):
 
 @op(method="logsigmoid", primitive="LogSigmoid", dtypes=FLOATING)
 def logsigmoid(x: Tensor):
-    """``log(sigmoid(x))`` without underflow (`mindspore.ops.logsigmoid`).
+    """Return ``log(sigmoid(x))`` without underflow (`mindspore.ops.logsigmoid`).
 
     Args:
         x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -472,7 +475,7 @@ def _(x, out, dout):
 def logsigmoid_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `logsigmoid` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `logsigmoid`.
     """
     return dout * sigmoid(neg(x))
 
@@ -485,13 +488,13 @@ def _(s, dout, x):
 
 @op(method="softsign", primitive="Softsign", dtypes=FLOATING)
 def softsign(x: Tensor):
-    """``x / (1 + |x|)`` (`mindspore.ops.softsign`).
+    """Return ``x / (1 + |x|)`` (`mindspore.ops.softsign`).
 
     Args:
         x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -521,7 +524,7 @@ def _(x, out, dout):
 def softsign_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `softsign` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `softsign`.
     """
     scale = 1 + abs(x)
     return dout / (scale * scale)
@@ -529,13 +532,13 @@ def softsign_grad(dout: Tensor, x: Tensor):
 
 @op(method="tanhshrink", dtypes=FLOATING, elementwise=True)
 def tanhshrink(input: Tensor):
-    """``x - tanh(x)`` (`mindspore.ops.tanhshrink`).
+    """Return ``x - tanh(x)`` for each element x (`mindspore.ops.tanhshrink`).
 
     Args:
         input: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -551,7 +554,7 @@ def tanhshrink(input: Tensor):
 @primitive("GLU(axis=-1)(x)")
 @cached_call
 def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """Gated linear unit: the first half along an axis times the sigmoid of the second
+    """Apply the gated linear unit: the first half along an axis times the sigmoid of the second
     (`mindspore.ops.glu`).
 
     Args:

@@ -1,7 +1,7 @@
 """Adaptive pooling: windows that split each spatial axis into a given number of cells.
 
-Layers and users call the functions. This module must not use explicit strides or paddings; fixed
-windows are in `pooling_functions`.
+Layers and users call the functions. Strides, paddings and windows of one given size belong to
+`pooling_functions`, not here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
 
 @op(name="adaptive_avg_pool", dtypes=FLOATING)
 def adaptive_avg(input: Tensor, output_size: Ints):
-    """Mean over windows that split each spatial axis into `output_size` nearly equal cells."""
+    """Composite op: mean over windows that split each spatial axis into nearly equal cells.
+
+    `input` has shape (N, C, spatial...); `output_size` has the number of cells of each spatial
+    axis.
+    """
     x = input
     for i, out in enumerate(output_size):
         axis = 2 + i
@@ -72,7 +76,12 @@ def adaptive_avg(input: Tensor, output_size: Ints):
 
 @op(name="adaptive_max_pool", dtypes=FLOATING)
 def adaptive_max(input: Tensor, output_size: Ints):
-    """Maximum of each window of adaptive_avg_pool, and its index in the flat spatial axes."""
+    """Composite op: maximum of each adaptive window, and its index among the flattened positions.
+
+    `input` has shape (N, C, spatial...), `output_size` has the number of cells of each spatial
+    axis, and both results have shape (N, C, *output_size). An index is the position of the maximum
+    in the flattened spatial axes.
+    """
     n, c, *sizes = input.shape
     k = len(sizes)
     x = input

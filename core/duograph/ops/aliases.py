@@ -1,7 +1,6 @@
-"""Older and shorter names of elementwise functions, and primitive classes with constructor
-arguments.
+"""Older names of elementwise functions, and primitive classes with constructor arguments.
 
-Users of MindSpore's older names call them; every name computes what the current one does.
+Users of MindSpore's older names call them. Each name computes exactly what the current name does.
 """
 
 from __future__ import annotations
@@ -118,7 +117,10 @@ class IsClose(Primitive):
 
 
 class FloatStatus(Primitive):
-    """Detect overflow: 1.0 if any element is NaN or infinite, else 0.0; the shape is (1,)."""
+    """Primitive that detects overflow: 1.0 if any element is NaN or infinite, else 0.0.
+
+    The result has shape (1,).
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return float32 of shape (1,): 1.0 if `x` has a NaN or infinite element, else 0.0."""

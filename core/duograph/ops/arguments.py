@@ -1,7 +1,8 @@
 """Conversion of user arguments to the types that ops accept.
 
-The public functions of `ops` call it. Each function returns the converted value, or raises an error
-that states the received and the expected value.
+The public functions of `ops` call these functions. Each returns the converted value, or raises an
+error that states the received and the expected value. The parameters `name` (the function that the
+user called) and `what` (the name of the argument) serve the error message only.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = ["ints_of", "number_of", "tensor_of", "tensors_of"]
 def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
     """Convert an int, a sequence of ints, or an integer tensor to a tuple of ints.
 
+    `name` and `what` name the user's function and argument in errors.
+
     Raises:
         TypeError: the value has another type.
     """
@@ -48,7 +51,9 @@ def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
 
 
 def number_of(name: str, what: str, value: object) -> float:
-    """Convert a number or a tensor of one element to a float.
+    """Convert a real number or a tensor of one element to a float.
+
+    `name` and `what` name the user's function and argument in errors.
 
     Raises:
         TypeError: the value has another type.
@@ -63,6 +68,8 @@ def number_of(name: str, what: str, value: object) -> float:
 def tensor_of(name: str, what: str, value: object) -> Tensor:
     """Return the value if it is a Tensor.
 
+    `name` and `what` name the user's function and argument in errors.
+
     Raises:
         TypeError: the value has another type.
     """
@@ -72,7 +79,9 @@ def tensor_of(name: str, what: str, value: object) -> Tensor:
 
 
 def tensors_of(name: str, what: str, value: object) -> tuple[Tensor, ...]:
-    """Return the Tensors of a tuple or list.
+    """Return the items of a tuple or list, which must all be Tensors, as a tuple.
+
+    `name` and `what` name the user's function and argument in errors.
 
     Raises:
         TypeError: the value has another type.

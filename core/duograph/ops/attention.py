@@ -1,7 +1,8 @@
 """Attention as one op: softmax(scale * query @ key.T + mask) @ value, and its gradients.
 
 The public function in `attention_functions` and the attention passes call the ops. Backends may
-compute them without materialising the matrix of weights. The helpers work in the layout BNSD.
+compute them without materialising the matrix of weights. The helpers take and return tensors in the
+layout BNSD: the axes are (batch, heads, positions, features).
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ def permuted(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 
 def expand_heads(x: Tensor, heads: int) -> Tensor:
-    """Repeat keys or values so that every query head has its own (grouped-query attention)."""
+    """Repeat key or value heads so that every query head has its own (grouped-query attention).
+
+    `x` has the axes (batch, heads, positions, features). The result has `heads` heads: each head of
+    `x` is repeated, next to itself.
+    """
     batch, own, length, width = x.shape
     if own == heads:
         return x
@@ -46,7 +51,7 @@ def expand_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _sum_heads(x: Tensor, own: int) -> Tensor:
-    """Sum gradients over the query heads that share one key or value head.
+    """Sum gradients over the query heads that use the same key or value head.
 
     `x` has shape (batch, query heads, length, features); the result has `own` heads, the number of
     key or value heads.
@@ -62,7 +67,9 @@ def scores_of(
 ) -> Tensor:
     """Return scale * query @ key.T + mask, with -inf for hidden keys.
 
-    The scores of 16-bit operands are float32.
+    The operands have the axes (batch, heads, positions, features). A bool `mask` is True for hidden
+    keys. Query i sees only the keys i + low to i + high, both included. The scores of 16-bit
+    operands are float32.
     """
     queries, keys = query.shape[2], key.shape[2]
     scores = matmul_of(
@@ -84,9 +91,10 @@ def scores_of(
 
 
 def weights_of(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the softmax over the keys and the logarithm of its denominator.
+    """Return the softmax over the keys, and the logarithm of each query's sum of exp(scores).
 
-    Both are 0 for a query without visible keys.
+    `scores` has shape (batch, heads, queries, keys), the logarithms have (batch, heads, queries).
+    Both results are 0 for a query without visible keys.
     """
     none = fill((), 0.0, scores.dtype)
     top = reduce_max(scores, (3,), True)
@@ -106,14 +114,16 @@ def _backward(
     dout: Tensor,
     rows: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Recompute the attention weights from the saved logarithm of their sums, and differentiate.
+    """Recompute the attention weights from the saved logarithms, and differentiate the softmax.
 
     Args:
-        kept: (scale, low, high, log_sum); `log_sum` is the logsumexp of each row of scores.
-        dout: cotangent of the attention's result.
-        rows: for each row, the sum that the gradient of the softmax subtracts.
+        kept: (scale, low, high, log_sum): attributes of `attention`, and its second result, the
+            logsumexp of each query's scores.
+        dout: cotangent of the attention's first result.
+        rows: for each query, the sum over features of dout * result (less the cotangent of
+            `log_sum`), which the gradient of the softmax subtracts.
 
-    Returns (weights, gradient of the scores, which are the softmax's input).
+    Returns (weights, gradient with respect to the scores).
     """
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
@@ -172,13 +182,14 @@ def attention_of(
     high: int,
     layout: str,
 ):
-    """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the sums of the softmax.
+    """Composite op: attention, and the logarithm of each query's sum of exp(scores).
 
-    The operands have four axes in the order given by `layout`: B batch, N heads, S positions,
-    D features. key and value may have fewer heads, each shared by a group of adjacent query heads.
-    mask broadcasts to (B, N, queries, keys): True hides a key, and a floating mask is added. Query
-    i attends to keys i + low to i + high. The result of a query without visible keys is 0. The
-    second result, (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
+    The first result is softmax(scale * query @ key.T + mask) @ value. The operands have four axes
+    in the order given by `layout`: B batch, N heads, S positions, D features. key and value may
+    have fewer heads; then a group of adjacent query heads uses each of them. mask broadcasts to (B,
+    N, queries, keys): True hides a key, and a floating mask is added. Query i attends to keys i +
+    low to i + high, both included. The result of a query without visible keys is 0. The second
+    result, (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
     """
     q, k, v = (permuted(x, AXES[layout]) for x in (query, key, value))
     shape = (*q.shape[:3], v.shape[3])
@@ -272,7 +283,8 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 def _no_gradient(mask: Tensor | None) -> object:
     """Return the cotangent of an attention mask through which no gradient flows.
 
-    It is NO_GRAD for no mask or a bool mask, else zeros of the mask's shape and dtype.
+    It is the marker NO_GRAD if there is no mask or a bool mask, else zeros of the mask's shape and
+    dtype.
     """
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
@@ -293,7 +305,8 @@ def attention_grad(
 ):
     """Composite op: gradients of `attention` with respect to query, key and value.
 
-    `out` and `log_sum` are the results of `attention`, `dout` is the gradient of `out`.
+    `out` and `log_sum` are the results of `attention`, and `dout` is the cotangent of `out`. The
+    cotangent of `log_sum` is taken as zero.
     """
     if 0 in (*out.shape, *key.shape):
         return tuple([fill(x.shape, 0.0, x.dtype) for x in (query, key, value)])
@@ -354,7 +367,7 @@ def self_attention_grad(
 ):
     """Composite op: gradient of `self_attention` with respect to `x`.
 
-    `out` and `log_sum` are the results of `self_attention`, `dout` is the gradient of `out`.
+    `out` and `log_sum` are the results of `self_attention`, `dout` is the cotangent of `out`.
     """
     query, key, value = _parts(x, heads, own)
     made = attention_grad(query, key, value, mask, out, log_sum, dout, scale, low, high, layout)
@@ -362,7 +375,7 @@ def self_attention_grad(
 
 
 def _parts(x: Tensor, heads: int, own: int) -> list[Tensor]:
-    """Slice a joint projection into query, key and value, and split their features into heads.
+    """Split a concatenation of query, key and value into the three, and their features into heads.
 
     `x` has shape (batch, length, (heads + 2 * own) * width). The result is a list of three tensors
     of shape (batch, length, heads or own, width); `own` is the number of key and value heads.

@@ -47,37 +47,42 @@ def flash_attention_score(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Tensor:
-    """Multi-head attention that does not materialise the matrix of weights
+    """Compute multi-head attention without materialising the matrix of weights
     (`mindspore.ops.flash_attention_score`).
 
-    dropout(softmax(scalar_value * query @ key.T + real_shift, where seen)) @ value, by Dao et al.
-    (2022). B batch, S positions, N heads, D features of a head, H = N * D. A query that sees no key
-    has the result 0.
+    The result is dropout(softmax(scores)) @ value, where the scores are scalar_value * query @
+    key.T + real_shift, and -inf for hidden keys (Dao et al., 2022). In shapes, B is the batch size,
+    S the number of positions, N of heads and D of features of a head; H = N * D. The result of a
+    query whose keys are all hidden is 0.
 
     Args:
         query: Tensor (B, S, H), (S, B, H), (B, S, N, D) or (B, N, S, D), as `input_layout` says;
             floating.
-        key, value: Tensors of that layout and dtype, of any number of positions; they may have
-            fewer heads, of which each serves as many heads of `query`.
-        head_num: heads of `query`.
-        real_shift: None, or a Tensor (B, N, queries, keys), any of these 1, of the dtype of
-            `query`: added to the scores.
+        key, value: Tensors of the layout and dtype of `query`, with any number of positions. They
+            may have fewer heads if that number divides `head_num`; each head then serves a group of
+            adjacent heads of `query`.
+        head_num: number of heads of `query`.
+        real_shift: None, or a Tensor that is added to the scores: (B, N, queries, keys), of which
+            any size may be 1, of the dtype of `query`.
         drop_mask: None, or a uint8 Tensor (B, N, queries, keys / 8) when keep_prob < 1: bit i % 8
-            of byte i // 8 is 1 where the weight of key i is kept. Without it weights are drawn.
-        attn_mask: None, or a bool or uint8 Tensor (B, N, queries, keys), any of these 1, or
-            (queries, keys): not 0 where a key is hidden. In the modes 2 to 4 the mode defines the
-            mask, and its content is not read.
-        keep_prob: probability with which a weight is kept, in (0, 1]; those kept are divided by it.
-            Below 1 the matrix of weights is made.
+            of byte i // 8 is 1 where the weight of key i is kept. Without it, the weights to keep
+            are chosen at random.
+        attn_mask: None, or a bool or uint8 Tensor that is not 0 where a key is hidden: (B, N,
+            queries, keys), of which any size may be 1, or (queries, keys). In the modes 2 to 4 of
+            `sparse_mode` the mode defines the mask, and the content of `attn_mask` is not read.
+        keep_prob: probability with which a weight is kept, in (0, 1]; kept weights are divided by
+            it. Below 1, the matrix of weights is materialised.
         scalar_value: factor of the scores, most often D ** -0.5.
         pre_tokens, next_tokens: how many positions before and behind its own a query sees, in the
-            modes 0 (with attn_mask only; counted from the first query and key) and 4 (from the
-            last).
+            modes 0 and 4 of `sparse_mode`. Mode 0, which uses them only with `attn_mask`, counts
+            positions from the first query and key; mode 4 counts from the last ones.
         inner_precise: has no effect.
         input_layout: ``"BSH"``, ``"SBH"``, ``"BSND"`` or ``"BNSD"``.
-        sparse_mode: 0, 1: `attn_mask`. 2: query i sees keys 0 to i. 3: the same, the last query
-            seeing all keys. 4: a band.
-        padding_mask, prefix, actual_seq_qlen, actual_seq_kvlen: None; others are not offered.
+        sparse_mode: which keys a query sees. 0, 1: those that `attn_mask` does not hide. 2: query i
+            sees keys 0 to i. 3: like 2, but shifted so that the last query sees all keys. 4: the
+            band given by `pre_tokens` and `next_tokens`.
+        padding_mask, prefix, actual_seq_qlen, actual_seq_kvlen: must be None; other values are not
+            supported.
 
     Returns:
         Tensor of the shape and dtype of `query`.
@@ -134,7 +139,8 @@ def _checked_layout(
 ) -> str:
     """Raise an error for invalid arguments of attention; return the internal name of the layout.
 
-    `input_layout` is MindSpore's name, such as ``"BNSD"``.
+    `input_layout` is MindSpore's name, such as ``"BSH"``, `heads` the number of query heads. The
+    result is the name of the four-axis layout, such as ``"BSND"``.
     """
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
@@ -192,7 +198,11 @@ def _with_dropout(
 def _with_heads(
     query: Tensor, key: Tensor, value: Tensor, heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reshape query, key and value of shape (B, S, H) to (B, S, heads, features)."""
+    """Reshape query, key and value with features in one axis (the last) to (..., heads, features).
+
+    `heads` is the number of query heads. The size of a head, which follows from it, determines the
+    number of key and value heads.
+    """
     hidden = query.shape[2]
     if hidden % heads:
         raise ShapeError(
@@ -215,14 +225,16 @@ def _with_heads(
 def _band(
     mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
-    """Convert a `sparse_mode` number to a band of keys and the mask to apply as well.
+    """Convert a `sparse_mode` number to a band of visible keys and a mask to apply as well.
 
-    Returns (low, high, mask): query i may attend to the keys i + low .. i + high. Modes: 0 is
-    `mask` within a band if there is a mask, 1 is `mask` alone, 2 and 3 are causal (for the first
-    and the last query aligned with the first and the last key), 4 is a band at the last key. The
-    mask is None in modes 2 to 4.
+    Returns (low, high, mask): query i may attend to the keys i + low .. i + high, both included. In
+    mode 0 the band of `before` and `behind` applies together with `mask`; without a mask, every key
+    is visible. Mode 1 is `mask` alone. Modes 2 and 3 are causal: in mode 2 the first query sees the
+    first key only, in mode 3 the last query sees all keys. Mode 4 is a band relative to the last
+    query and key. In modes 2 to 4 the returned mask is None.
 
     Args:
+        queries, keys: numbers of queries and keys.
         before, behind: MindSpore's pre_tokens and next_tokens, which bound the band.
     """
     least, most, last = -queries, keys, keys - queries
@@ -254,8 +266,9 @@ def _band(
 def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
     """Combine the masks `attn_mask` (`seen`) and `real_shift` (`shift`); None if both are None.
 
-    The result has four axes. It is the bool mask without a shift, else a tensor of `dtype` that is
-    `shift`, or -inf where the user's mask forbids a key.
+    `seen` is True (or not 0) for hidden keys; `shift` is added to the scores. The result has four
+    axes. Without `shift` it is a bool mask, else a tensor of `dtype`: -inf at hidden keys, `shift`
+    elsewhere.
     """
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):

@@ -1,7 +1,8 @@
-"""Converts the axis arguments of users to the form that ops take.
+"""Conversion of users' axis arguments to the form that ops take.
 
-The public functions of `ops` call it. It accepts both of MindSpore's spellings: axis and
-keepdims of NumPy-like functions, dim and keepdim of newer ones.
+The public functions of `ops` call it. Both of MindSpore's sets of argument names are accepted: axis
+and keepdims of NumPy-like functions, dim and keepdim of newer ones. The parameter `name` is the
+function that the user called, for error messages.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ __all__ = ["axes_of", "axis_of", "spelled", "tuple_of"]
 
 def axis_of(name: str, axis: object, ndim: int) -> int:
     """Return `axis` as a non-negative int; a 0-d tensor is treated as 1-d.
+
+    `ndim` is the tensor's number of axes, `name` the user's function in errors. An int may be
+    wrapped in a sequence or tensor of one element.
 
     Raises:
         TypeError: not an int.
@@ -46,9 +50,11 @@ def axis_of(name: str, axis: object, ndim: int) -> int:
 def axes_of(name: str, axis: object, ndim: int) -> tuple[int, ...]:
     """Return `axis` as a sorted tuple of non-negative ints; None and () mean all axes.
 
+    `ndim` is the tensor's number of axes, `name` the user's function in errors.
+
     Raises:
-        TypeError: not an int, or a tuple or list of ints.
-        ValueError: an axis out of range, or twice.
+        TypeError: `axis` is neither an int nor a tuple, list or tensor of ints.
+        ValueError: an axis is out of range, or occurs twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -75,10 +81,13 @@ _KEEP = ("keepdims", "keep_dims", "keepdim")
 def spelled(
     name: str, axis: object, keepdims: object, other: Mapping[str, object]
 ) -> tuple[Any, bool]:
-    """Return axis and keepdims from keyword arguments in either spelling.
+    """Return (axis, keepdims) from keyword arguments of either name: `axis` or `dim`, and so on.
+
+    `other` has the keyword arguments besides `axis` and `keepdims`, such as ``dim``; `name` is the
+    user's function in errors.
 
     Raises:
-        TypeError: an unknown keyword, or an axis in both spellings.
+        TypeError: an unknown keyword, an axis under both names, or keepdims that is not a bool.
     """
     for key, value in other.items():
         if key in _AXIS:
@@ -99,9 +108,11 @@ def spelled(
 def tuple_of(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
     """Convert an int, or a tuple or list of 1 or `n` ints, to `n` ints.
 
+    `name` and `what` name the user's function and argument in errors.
+
     Raises:
         TypeError: the value has another type.
-        ValueError: another length.
+        ValueError: the tuple or list has another length.
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return (int(value),) * n

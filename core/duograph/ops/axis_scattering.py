@@ -1,6 +1,7 @@
-"""Functions that write along one axis into a copy: index_fill, inplace_update, masked_scatter, ...
+"""Functions that return a copy with some slices of an axis overwritten, such as `index_fill`.
 
-Users call the functions; in-place methods use `index_write`. No function may change its input.
+Users call the functions; the in-place methods of Tensor use `index_write`. No function may change
+its input.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ __all__ = [
 def index_write(
     name: str, input: Tensor, axis: int, index: object, source: object, add: bool = False
 ) -> Tensor:
-    """Return a copy with `source` written, or added, to the slices at a 1-d index of an axis."""
+    """Return a copy of `input` with its slices at the indices of an axis set to `source`.
+
+    With `add`, `source` is added to the slices instead. `index` has one axis or none. `source` has
+    one slice per index, or is a number. `name` is the user's function in errors.
+    """
     shape = input.shape
     if not shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
@@ -55,19 +60,22 @@ def index_write(
 def _tensor_index_fill(
     self: Tensor, axis: Any = None, index: object = None, value: object = None, *, dim: Any = None
 ) -> Tensor:
-    """Return a copy whose slices at `index` of an axis are `value`. See `ops.index_fill`."""
+    """Return a copy whose slices at `index` of an axis have the given value; see `ops.index_fill`.
+
+    `dim` is another name of `axis`.
+    """
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
 def index_fill(x: Tensor, axis: int, index: object, value: object) -> Tensor:
-    """A copy with the slices of an axis that indices name filled with a value
+    """Return a copy whose slices at given indices of an axis are set to a value
     (`mindspore.ops.index_fill`).
 
     Args:
         x: Tensor of at least one axis.
-        axis: int.
-        index: 0-d or 1-d integer Tensor.
-        value: number or 0-d Tensor.
+        axis: the axis that is indexed.
+        index: indices of the slices, a 0-d or 1-d integer Tensor.
+        value: the new value, a number or 0-d Tensor.
 
     Raises:
         IndexError: an index out of range.
@@ -96,7 +104,7 @@ def _rows_of(name: str, x: Tensor, v: Tensor, indices: Index, mode: str) -> Tens
 
 
 def inplace_update(x: Tensor, v: Tensor, indices: Index) -> Tensor:
-    """A copy with the rows that indices name replaced (`mindspore.ops.inplace_update`).
+    """Return a copy with the rows at given indices replaced (`mindspore.ops.inplace_update`).
 
     Examples:
         >>> import duograph as ms
@@ -109,7 +117,7 @@ def inplace_update(x: Tensor, v: Tensor, indices: Index) -> Tensor:
 
 
 def inplace_add(x: Tensor, v: Tensor, indices: Index) -> Tensor:
-    """A copy with rows added to those that indices name (`mindspore.ops.inplace_add`).
+    """Return a copy with `v` added to the rows at given indices (`mindspore.ops.inplace_add`).
 
     Examples:
         >>> import duograph as ms
@@ -122,7 +130,7 @@ def inplace_add(x: Tensor, v: Tensor, indices: Index) -> Tensor:
 
 
 def inplace_sub(x: Tensor, v: Tensor, indices: Index) -> Tensor:
-    """A copy with rows subtracted from those that indices name (`mindspore.ops.inplace_sub`).
+    """Return a copy with `v` subtracted from rows at given indices (`mindspore.ops.inplace_sub`).
 
     Examples:
         >>> import duograph as ms
@@ -143,7 +151,9 @@ def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Index) -> Tensor:
 @primitive("MaskedScatter")
 @tensor_method("masked_scatter")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """A copy with the elements where a mask holds replaced by those of `source`, in order.
+    """Return a copy whose elements where `mask` is True are replaced by elements of `source`.
+
+    The first True takes the first element of `source`, and so on, in row-major order.
 
     Args:
         x: Tensor.
@@ -175,12 +185,13 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @tensor_method("select_scatter")
 def select_scatter(input: Tensor, src: Tensor, axis: int, index: int) -> Tensor:
-    """A copy with one slice of an axis replaced (`mindspore.ops.select_scatter`).
+    """Return a copy with one slice of an axis replaced (`mindspore.ops.select_scatter`).
 
     Args:
         input: Tensor of at least one axis.
         src: Tensor of the shape of ``input`` without the axis.
-        axis, index: ints.
+        axis: the axis to index.
+        index: number of the slice that is replaced.
 
     Raises:
         ValueError: shapes that do not fit, or an axis or index out of range.
@@ -213,13 +224,13 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> Tensor:
-    """A copy with a slice of an axis replaced (`mindspore.ops.slice_scatter`).
+    """Return a copy with a slice of an axis replaced (`mindspore.ops.slice_scatter`).
 
     Args:
         input: Tensor of at least one axis.
         src: Tensor of the shape of that slice, or one that broadcasts to it.
-        axis: int.
-        start, end, step: as of a Python slice; `step` is positive.
+        axis: the axis that is sliced.
+        start, end, step: bounds and step of the slice, as in Python; `step` is positive.
 
     Raises:
         ValueError: shapes that do not fit, or a `step` that is not positive.

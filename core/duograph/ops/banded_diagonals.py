@@ -1,7 +1,8 @@
 """Matrices made from, or read at, one diagonal or a band of several, such as `matrix_diag`.
 
-Users call them. A band of diagonals is a matrix with a row for each, the highest diagonal first,
-padded to one length. Everything is made of the primitives in `diagonals`.
+Users call the functions. A band of diagonals is stored as a matrix with a row for each diagonal,
+the highest one first, padded to the length of the longest. All computation is done by the ops of
+`diagonals` and other families.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ __all__ = ["matrix_diag", "matrix_diag_part", "matrix_set_diag"]
 
 @op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
 def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number):
-    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`).
+    """Return matrices whose diagonal `k` is the last axis of `x` (`mindspore.ops.matrix_diag`).
 
     Args:
         x: Tensor of at least one axis.
-        k: 0 the main diagonal, positive ones above it. A pair (lowest, highest): the rows of `x`
-            are several diagonals, as `matrix_diag_part` returns them.
-        align: whether diagonals above and below stand left or right in these rows.
-        num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
+        k: number of the diagonal: 0 is the main diagonal, positive numbers are above it. If it is a
+            pair (lowest, highest), the rows of `x` are several diagonals, as `matrix_diag_part`
+            returns them.
+        align: such as ``"RIGHT_LEFT"``: the side of a padded row at which the elements are, for
+            diagonals above and for those below the main one.
+        num_rows, num_cols: sizes of the matrices; -1 means as small as possible; if both are -1,
+            the matrices are square.
         padding_value: value of all other elements.
 
     Raises:
@@ -89,7 +93,10 @@ _ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
 
 
 def _several(name: str, k: object) -> tuple[int, int] | None:
-    """Return (lowest, highest) if `k` names a range of diagonals, or None if it names one."""
+    """Return (lowest, highest) if `k` is a pair of diagonal numbers, or None if it is one number.
+
+    `name` is the user's function in errors.
+    """
     if isinstance(k, Tensor):
         k = k.tolist()
     if not isinstance(k, (tuple, list)) or len(k) != 2:
@@ -103,8 +110,8 @@ def _several(name: str, k: object) -> tuple[int, int] | None:
 def _begin(align: str, at: int, spare: int) -> int:
     """Return the column where the elements of diagonal number `at` begin in a padded row.
 
-    `align`, such as ``"RIGHT_LEFT"``, aligns diagonals above and below the main one; the row has
-    `spare` padding elements.
+    `align`, such as ``"RIGHT_LEFT"``, names the side of the elements for diagonals above and below
+    the main one; the row has `spare` padding elements.
     """
     above, below = align.split("_")
     return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
@@ -118,7 +125,11 @@ def _banded(
     padding: Tensor | Number,
     align: str,
 ) -> Tensor:
-    """Return matrices whose diagonals k[0] .. k[1] are the rows of `x`, the highest first."""
+    """Return matrices whose diagonals k[0] .. k[1] are the rows of `x`, the highest first.
+
+    `num_rows` and `num_cols` are the sizes of the matrices, or -1 for the smallest; `padding` is
+    the value of all other elements; `align` is the side of a padded row at which its elements are.
+    """
     low, high = k
     if x.ndim < 2 or x.shape[-2] != high - low + 1:
         raise ShapeError(
@@ -139,7 +150,11 @@ def _banded(
 
 
 def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: str) -> Tensor:
-    """Return the matrices `base` with the diagonals k[0] .. k[1] replaced by the rows of `x`."""
+    """Return the matrices `base` with the diagonals k[0] .. k[1] replaced by the rows of `x`.
+
+    `x` has a row for each diagonal, the highest first, aligned in the row as `align` says; `name`
+    is the user's function in errors.
+    """
     longest = max(diagonal_length(base.shape, at) for at in range(k[0], k[1] + 1))
     wanted = (*base.shape[:-2], k[1] - k[0] + 1, longest)
     if x.shape != wanted:
@@ -153,7 +168,11 @@ def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: st
 
 
 def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -> Tensor:
-    """Return the diagonals k[0] .. k[1] of matrices as rows padded to one length, highest first."""
+    """Return the diagonals k[0] .. k[1] of matrices as rows padded to one length, highest first.
+
+    `padding` is the value of the padding elements, and `align` the side of a row at which the other
+    elements are.
+    """
     longest = max(diagonal_length(x.shape, at) for at in range(k[0], k[1] + 1))
     lead = x.shape[:-2]
     rows = []
@@ -184,10 +203,11 @@ def matrix_diag_part(
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`).
+    """Return diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`).
 
-    A pair (lowest, highest) gives several, as rows of a matrix, the highest first; `align` says
-    whether those above and below the main diagonal stand left or right, beside `padding_value`.
+    If `k` is a pair (lowest, highest), the result has several diagonals as rows of a matrix, the
+    highest first. Rows are filled with `padding_value`; `align` names the side at which the
+    elements are, for diagonals above and for those below the main one.
 
     Raises:
         ValueError: fewer than two axes.
@@ -213,9 +233,10 @@ def matrix_set_diag(
     k: int | Sequence[int] | Tensor = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`).
+    """Return matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`).
 
-    A pair (lowest, highest) replaces several by the rows of `diagonal`, as of `matrix_diag_part`.
+    If `k` is a pair (lowest, highest), the rows of `diagonal` replace several diagonals; they have
+    the form that `matrix_diag_part` returns.
 
     Raises:
         ValueError: fewer than two axes, or a diagonal of another length.

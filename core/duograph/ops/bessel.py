@@ -1,7 +1,7 @@
 """Bessel functions of order 0 and 1: I, J, K and Y, and I and K scaled by an exponential.
 
-Users call the functions; the gradients are Bessel functions again. NumPy computes them on the host,
-by the tables of `bessel_tables`, in float64 whatever the dtype.
+Users call the functions; the gradients are Bessel functions again. The host computes all of them
+in float64, whatever the dtype, from the Chebyshev tables of `bessel_tables`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _series(t: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _modified_first(x: Array, order: int) -> Array:
-    """Return exp(-|x|) I(x), I being the modified Bessel function of the first kind.
+    """Return exp(-|x|) * I(x), where I is the modified Bessel function of the first kind.
 
     `order` is 0 or 1.
     """
@@ -53,7 +53,7 @@ def _modified_first(x: Array, order: int) -> Array:
 
 
 def _modified_second(x: Array, order: int) -> Array:
-    """Return exp(x) K(x), K being the modified Bessel function of the second kind.
+    """Return exp(x) * K(x), where K is the modified Bessel function of the second kind.
 
     `order` is 0 or 1. The result is infinite at 0 and NaN for negative x.
     """
@@ -110,9 +110,10 @@ def _second(x: Array, order: int) -> Array:
 
 
 def _grown(values: Array, x: Array) -> Array:
-    """Return values * exp(|x|), in two factors: exp alone overflows earlier than I.
+    """Return values * exp(|x|), multiplied by exp(|x| / 2) twice.
 
-    `values` is the Bessel function I(x) scaled by exp(-|x|).
+    `values` is a Bessel function I(x) scaled by exp(-|x|). exp(|x|) alone would overflow for some x
+    where I(x) is still finite.
     """
     half = np.exp(np.abs(x) / 2)
     return np.where(np.isinf(x), np.copysign(np.inf, values), values * half * half)
@@ -185,10 +186,10 @@ def _(x, out, dout, kind):
 
 @primitive("BesselI0()(x)", op="bessel")
 def bessel_i0(x: Tensor) -> Tensor:
-    """Modified Bessel function of the first kind, order 0 (`mindspore.ops.bessel_i0`).
+    """Return the modified Bessel function of the first kind, order 0 (`mindspore.ops.bessel_i0`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -206,10 +207,10 @@ def bessel_i0(x: Tensor) -> Tensor:
 
 @primitive("BesselI0e()(x)", op="bessel")
 def bessel_i0e(x: Tensor) -> Tensor:
-    """`bessel_i0` times exp(-|x|) (`mindspore.ops.bessel_i0e`).
+    """Return `bessel_i0` times exp(-|x|) (`mindspore.ops.bessel_i0e`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -227,10 +228,10 @@ def bessel_i0e(x: Tensor) -> Tensor:
 
 @primitive("BesselI1()(x)", op="bessel")
 def bessel_i1(x: Tensor) -> Tensor:
-    """Modified Bessel function of the first kind, order 1 (`mindspore.ops.bessel_i1`).
+    """Return the modified Bessel function of the first kind, order 1 (`mindspore.ops.bessel_i1`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -248,10 +249,10 @@ def bessel_i1(x: Tensor) -> Tensor:
 
 @primitive("BesselI1e()(x)", op="bessel")
 def bessel_i1e(x: Tensor) -> Tensor:
-    """`bessel_i1` times exp(-|x|) (`mindspore.ops.bessel_i1e`).
+    """Return `bessel_i1` times exp(-|x|) (`mindspore.ops.bessel_i1e`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -269,10 +270,10 @@ def bessel_i1e(x: Tensor) -> Tensor:
 
 @primitive("BesselJ0()(x)", op="bessel")
 def bessel_j0(x: Tensor) -> Tensor:
-    """Bessel function of the first kind, order 0 (`mindspore.ops.bessel_j0`).
+    """Return the Bessel function of the first kind, order 0 (`mindspore.ops.bessel_j0`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -290,10 +291,10 @@ def bessel_j0(x: Tensor) -> Tensor:
 
 @primitive("BesselJ1()(x)", op="bessel")
 def bessel_j1(x: Tensor) -> Tensor:
-    """Bessel function of the first kind, order 1 (`mindspore.ops.bessel_j1`).
+    """Return the Bessel function of the first kind, order 1 (`mindspore.ops.bessel_j1`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -311,11 +312,11 @@ def bessel_j1(x: Tensor) -> Tensor:
 
 @primitive("BesselK0()(x)", op="bessel")
 def bessel_k0(x: Tensor) -> Tensor:
-    """Modified Bessel function of the second kind, order 0; infinite at 0, NaN below
+    """Return the modified Bessel function of the second kind, order 0; infinite at 0, NaN below
     (`mindspore.ops.bessel_k0`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -333,10 +334,10 @@ def bessel_k0(x: Tensor) -> Tensor:
 
 @primitive("BesselK0e()(x)", op="bessel")
 def bessel_k0e(x: Tensor) -> Tensor:
-    """`bessel_k0` times exp(x) (`mindspore.ops.bessel_k0e`).
+    """Return `bessel_k0` times exp(x) (`mindspore.ops.bessel_k0e`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -354,11 +355,11 @@ def bessel_k0e(x: Tensor) -> Tensor:
 
 @primitive("BesselK1()(x)", op="bessel")
 def bessel_k1(x: Tensor) -> Tensor:
-    """Modified Bessel function of the second kind, order 1; infinite at 0, NaN below
+    """Return the modified Bessel function of the second kind, order 1; infinite at 0, NaN below
     (`mindspore.ops.bessel_k1`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -376,10 +377,10 @@ def bessel_k1(x: Tensor) -> Tensor:
 
 @primitive("BesselK1e()(x)", op="bessel")
 def bessel_k1e(x: Tensor) -> Tensor:
-    """`bessel_k1` times exp(x) (`mindspore.ops.bessel_k1e`).
+    """Return `bessel_k1` times exp(x) (`mindspore.ops.bessel_k1e`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -397,11 +398,11 @@ def bessel_k1e(x: Tensor) -> Tensor:
 
 @primitive("BesselY0()(x)", op="bessel")
 def bessel_y0(x: Tensor) -> Tensor:
-    """Bessel function of the second kind, order 0; -infinite at 0, NaN below
+    """Return the Bessel function of the second kind, order 0; -inf at 0, NaN below
     (`mindspore.ops.bessel_y0`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -419,11 +420,11 @@ def bessel_y0(x: Tensor) -> Tensor:
 
 @primitive("BesselY1()(x)", op="bessel")
 def bessel_y1(x: Tensor) -> Tensor:
-    """Bessel function of the second kind, order 1; -infinite at 0, NaN below
+    """Return the Bessel function of the second kind, order 1; -inf at 0, NaN below
     (`mindspore.ops.bessel_y1`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.

@@ -1,11 +1,12 @@
 """Chebyshev coefficients of the Bessel functions of order 0 and 1, to double precision.
 
-`bessel` evaluates them. They interpolate at Chebyshev nodes, with t in [-1, 1]. The arguments are
+`bessel` evaluates them. Each table is a series in t, which is in [-1, 1] and related to x thus:
 
-- NEAR tables: of I, x = 4 (t + 1); of K without its logarithm, x^2 = 2 (t + 1); of J and Y without
-  logarithm and pole, x^2 = 32 (t + 1).
-- FAR tables: of sqrt(x) exp(-x) I, 1/x = (t + 1) / 16; of sqrt(x) exp(x) K, 1/x = (t + 1) / 4; of
-  the parts P and x Q of J + iY, 1/x^2 = (t + 1) / 128.
+- NEAR tables, for small x: x = 4 (t + 1) for I; x^2 = 2 (t + 1) for K without its logarithm;
+  x^2 = 32 (t + 1) for J, and for Y without its logarithm and pole.
+- FAR tables, for large x: 1/x = (t + 1) / 16 for sqrt(x) exp(-x) I; 1/x = (t + 1) / 4 for
+  sqrt(x) exp(x) K; 1/x^2 = (t + 1) / 128 for P and x Q, the factors of the cosine and the sine in
+  the asymptotic form of J and Y.
 
 This module holds numbers only.
 """

@@ -1,7 +1,7 @@
 """Sampling of classes for losses over many classes, such as `nn.SampledSoftmaxLoss`.
 
-`ops` exports it. The uniform sampler is made of other ops, so that it compiles; the log-uniform one
-of `distributions` runs on the host.
+`ops` exports the functions and primitive classes. The uniform sampler is made of other ops, so
+that it can be compiled; the log-uniform one of `distributions` runs on the host.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ def uniform_candidate_sampler(
     seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> Sampled:
-    """Classes drawn with equal probability (`mindspore.ops.uniform_candidate_sampler`).
+    """Draw classes at random with equal probability (`mindspore.ops.uniform_candidate_sampler`).
 
     Args:
         true_classes: int32 or int64 Tensor (N, num_true): the right classes of each row.
-        num_true: how many right classes a row has.
-        num_sampled: how many classes to draw.
-        unique: draw no class twice.
+        num_true: number of right classes in a row.
+        num_sampled: number of classes to draw.
+        unique: whether to draw no class twice.
         range_max: the classes are 0 to range_max - 1.
-        seed: a seed of this call's own, or 0 for the seed of the program.
-        remove_accidental_hits: draw no class of `true_classes`, as long as there are others.
+        seed: int that is combined with the global seed; 0 means none. See `rand`.
+        remove_accidental_hits: whether to draw no class of `true_classes`, as long as there are
+            others.
 
     Returns:
-        (drawn classes (num_sampled,) of the dtype of `true_classes`; how often each right class was
-        to be expected among them (N, num_true), float32; and the same of the drawn classes
-        (num_sampled,)). That number is ``num_sampled / n``, and at most 1 if `unique`, for n
-        classes to choose from.
+        (drawn, expected_true, expected_drawn): the drawn classes (num_sampled,), of the dtype of
+        `true_classes`; and, in float32, the number of times that each right class (N, num_true) and
+        each drawn class (num_sampled,) is expected in a draw. That number is ``num_sampled / n``,
+        and at most 1 if `unique`, for n classes to choose from.
 
     Raises:
         TypeError: `true_classes` is not int32 or int64, or an option has another type.
         ValueError: `true_classes` has another shape, a number is below 1, or more unique classes
-            are asked for than there are.
+            are requested than exist.
         IndexError: with `remove_accidental_hits`, a right class outside the range.
 
     Examples:
@@ -143,7 +144,11 @@ class UniformCandidateSampler(Primitive):
         self.remove_accidental_hits = remove_accidental_hits
 
     def __call__(self, true_classes: Tensor) -> Sampled:
-        """Draw classes; return them and the expected counts of the right and the drawn ones."""
+        """Draw classes at random; return them and expected counts.
+
+        The three results are the drawn classes, and how often each class of `true_classes` and each
+        drawn class is expected in a draw; see `ops.uniform_candidate_sampler`.
+        """
         return uniform_candidate_sampler(
             true_classes, self.num_true, self.num_sampled, self.unique, self.range_max, self.seed,
             self.remove_accidental_hits,
@@ -175,7 +180,11 @@ class LogUniformCandidateSampler(Primitive):
         self.range_max, self.seed = range_max, seed
 
     def __call__(self, true_classes: Tensor) -> Sampled:
-        """Draw classes; return them and the expected counts of the right and the drawn ones."""
+        """Draw classes at random; return them and expected counts.
+
+        The three results are the drawn classes, and how often each class of `true_classes` and each
+        drawn class is expected in a draw; see `ops.log_uniform_candidate_sampler`.
+        """
         return log_uniform_candidate_sampler(
             true_classes, self.num_true, self.num_sampled, self.unique, self.range_max, self.seed
         )

@@ -1,7 +1,7 @@
 """Ops for convolution and pooling in channels-last layout (N, spatial..., C).
 
-The pass `passes.channels_last` inserts these primitives into compiled graphs. Their attributes, and
-the weights of convolutions, are those of the channels-first ops.
+The pass `passes.channels_last` inserts these primitives into compiled graphs. Their attributes
+and the layout of convolution weights are those of the channels-first ops.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
-    """Infer the result type of a channels-last op from its channels-first op `first`.
+    """Return the result type of a channels-last op, inferred by its channels-first op `first`.
 
-    The channels of the first operand and of the result are last; other operands are as for `first`.
+    The channels of the first operand and of the result are the last axis; the other operands have
+    the types that `first` takes.
     """
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
@@ -48,9 +49,9 @@ def _reference(first: Op, x: Array, *others: object, **attributes: object) -> Ar
 def conv_channels_last(
     input: Tensor, weight: Tensor, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ):
-    """Primitive op: `conv` of (N, spatial..., C) with (O, C / groups, kernel...).
+    """Primitive op: convolution of (N, spatial..., C) with weights (O, C / groups, kernel...).
 
-    The result is (N, spatial..., O).
+    The result is (N, spatial..., O). The attributes are those of `conv`.
     """
 
 
@@ -82,7 +83,10 @@ def _(input, weight, stride, padding, dilation, groups):
 def max_pool_channels_last(
     input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ):
-    """Primitive op: the values of `max_pool` of (N, spatial..., C)."""
+    """Primitive op: max pooling of a tensor (N, spatial..., C), without the indices of the maxima.
+
+    The attributes are those of `max_pool`.
+    """
 
 
 @max_pool_channels_last.infer
@@ -112,7 +116,10 @@ def _(input, kernel, stride, padding, dilation):
 def avg_pool_channels_last(
     input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool, divisor: int
 ):
-    """Primitive op: `avg_pool` of (N, spatial..., C)."""
+    """Primitive op: average pooling of a tensor (N, spatial..., C).
+
+    The attributes are those of `avg_pool`.
+    """
 
 
 @avg_pool_channels_last.infer

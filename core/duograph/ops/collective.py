@@ -1,7 +1,7 @@
-"""Primitive classes: collective communication, summaries, and bases of user-defined primitives.
+"""Primitive classes of collective communication, and summary classes that record nothing.
 
-The collectives call the ops of `collective_primitives`; in a group of one rank they return their
-operands. The summary classes accept values and record nothing.
+Users call them. The collectives call the ops of `collective_primitives`; in a group of one rank
+they return their operands. The summary classes accept values for compatibility only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AllReduce(Primitive):
         input_x: Tensor of any shape, the same on all ranks.
 
     Outputs:
-        Tensor of the shape and dtype of `input_x`; with one rank its values.
+        Tensor of the shape and dtype of `input_x`; equal to it in a group of one rank.
 
     Raises:
         ValueError: another `op`; no such group.
@@ -97,7 +97,7 @@ class AllGather(Primitive):
         input_x: Tensor (n, ...), of the same shape on all ranks.
 
     Outputs:
-        Tensor (size * n, ...), that of rank 0 first.
+        Tensor (size * n, ...) for a group of `size` ranks; the part of rank 0 comes first.
 
     Examples:
         >>> import duograph as ms
@@ -119,7 +119,9 @@ class AllGather(Primitive):
 
 
 class ReduceScatter(Primitive):
-    """Combine over ranks and return this rank's part of axis 0 (`mindspore.ops.ReduceScatter`).
+    """Combine the ranks' tensors, and return this rank's part of axis 0.
+
+    See `mindspore.ops.ReduceScatter`.
 
     Args:
         op: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``; see `ReduceOp`.
@@ -146,7 +148,7 @@ class ReduceScatter(Primitive):
         self.group = _group_name("ReduceScatter", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return this rank's part of the combination."""
+        """Return this rank's part, along axis 0, of the combination of the tensors of all ranks."""
         members = world_group("ReduceScatter", self.group)
         _tensor("ReduceScatter", input_x)
         if members.size == 1:
@@ -157,7 +159,7 @@ class ReduceScatter(Primitive):
 
 
 class Broadcast(Primitive):
-    """The tensors of one rank, on all ranks: `Broadcast(root_rank, group)(tensors)`
+    """Return the tensors of one rank on all ranks: `Broadcast(root_rank, group)(tensors)`
     (`mindspore.ops.Broadcast`).
 
     Args:
@@ -209,7 +211,8 @@ class AlltoAll(Primitive):
         input_x: Tensor of the same shape on all ranks.
 
     Outputs:
-        Tensor; `split_dim` is `split_count` times shorter, then `concat_dim` longer.
+        Tensor whose axis `split_dim` is divided by `split_count`, and `concat_dim` multiplied by
+            it.
 
     Raises:
         ValueError: `split_count` is not the number of ranks, or does not divide the axis.
@@ -228,7 +231,7 @@ class AlltoAll(Primitive):
         self.split_count, self.split_dim, self.concat_dim = split_count, split_dim, concat_dim
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the parts that the ranks send to this one."""
+        """Return the parts that this rank receives from all ranks, joined along `concat_dim`."""
         size = world_group("AlltoAll", self.group).size
         _tensor("AlltoAll", input_x)
         if self.split_count != size:
@@ -253,10 +256,10 @@ class Send(Primitive):
     """Send a tensor to another rank: `Send(sr_tag, dest_rank)(x)` (`mindspore.ops.Send`).
 
     Args:
-        sr_tag: number of the message; `Receive` has the same.
+        sr_tag: number of the message; `Receive` must have the same.
         dest_rank: rank in the group that receives.
         group: name of the group; default all ranks.
-        group_back: name of a group; messages have no gradient that it could carry.
+        group_back: name of a group for the gradients; without effect, as messages have none.
 
     Outputs:
         The tensor that was sent.
@@ -283,11 +286,11 @@ class Receive(Primitive):
     (`mindspore.ops.Receive`).
 
     Args:
-        sr_tag: number of the message; `Send` has the same.
+        sr_tag: number of the message; `Send` must have the same.
         src_rank: rank in the group that sends.
-        shape, dtype: of the tensor.
+        shape, dtype: shape and dtype of the tensor.
         group: name of the group; default all ranks.
-        group_back: name of a group; messages have no gradient that it could carry.
+        group_back: name of a group for the gradients; without effect, as messages have none.
 
     Raises:
         ValueError: no such rank.
@@ -305,17 +308,19 @@ class Receive(Primitive):
         self.shape, self.dtype = tuple(shape), as_dtype(dtype)
 
     def __call__(self, x: object = None) -> Tensor:
-        """Return the tensor that is sent."""
+        """Wait for the tensor that the other rank sends, and return it; `x` is ignored."""
         return primitives.receive(
             shape=self.shape, dtype=self.dtype, source=self.rank, tag=self.tag, group=self.group
         )
 
 
 def reduced(owner: str, tensors: Sequence[Tensor], op: str, group: str) -> tuple[Tensor, ...]:
-    """Return the combinations of tensors over the ranks of a group, by one op.
+    """Reduce each tensor over the ranks of a group; return the results in the same order.
+
+    `op` is the reduction, such as ``"sum"``; `owner` is the function that the user called.
 
     Raises:
-        ArgumentError: not a Tensor; `owner` is what the user called.
+        ArgumentError: an item is not a Tensor.
     """
     members = world_group(owner, group)
     for x in tensors:

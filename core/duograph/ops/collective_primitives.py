@@ -1,10 +1,10 @@
 """Primitive ops: collectives, which communicate with the other ranks of a group.
 
 The primitive classes (`ops.collective`), `mint.distributed` and the data-parallel layers call them.
-They exist in graphs only, have no kernels, and run on the host: `reference` is the collective
-itself. The rank is found when an op runs (`ranks.world`), so that threads that act as ranks can
-share prepared calls; the number of ranks is an attribute, because result shapes depend on it.
-Gradients are those of MindSpore's primitives.
+The ops exist in graphs only. No backend has kernels for them: each op's `reference` rule does the
+communication, on the host. An op looks up its rank when it runs (`ranks.world`), so that threads
+that act as ranks can use the same prepared calls; the number of ranks is an attribute, because
+result shapes depend on it. Gradients are those of MindSpore's primitives.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ OPTIONS: dict[str, Any] = {
 
 
 def runnable(x: Any) -> Any:
-    """Return a host array with the layout that transfers need; what is on a device has it."""
+    """Return an array in C order, as transfers need; a `DeviceArray` is returned unchanged."""
     if isinstance(x, DeviceArray):
         return x
     return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
 
 
 def _on_host(x: object) -> np.ndarray:
-    """Return an array in host memory, through which messages go."""
+    """Return the array in host memory and in C order; messages are sent from there."""
     return runnable(x.on_host() if isinstance(x, DeviceArray) else x)
 
 
 @op(name="all_reduce", **OPTIONS)
 def all_reduce(inputs: Sequence[Tensor], reduction: str, group: str, size: int):
-    """Graph op: the reductions of tensors over the ranks of a group.
+    """Graph op: reduce each of several tensors over the ranks of a group.
 
     Args:
         inputs: tensors of any shapes, the same on all ranks.
         reduction: ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``.
         group: name of the group.
-        size: its number of ranks.
+        size: number of ranks of the group.
     """
 
 
@@ -91,7 +91,10 @@ def _(inputs, out, dout, reduction, group, size):
 
 @op(name="all_gather", **OPTIONS)
 def all_gather(x: Tensor, group: str, size: int):
-    """Graph op: the tensors (n, ...) of all ranks, concatenated to (size * n, ...)."""
+    """Graph op: the tensors (n, ...) of all ranks, concatenated to (size * n, ...).
+
+    `size` is the number of ranks of the group.
+    """
 
 
 @all_gather.infer
@@ -113,7 +116,10 @@ def _(x, out, dout, group, size):
 
 @op(name="reduce_scatter", **OPTIONS)
 def reduce_scatter(x: Tensor, reduction: str, group: str, size: int):
-    """Graph op: the part of this rank, (n, ...), of the reduction of tensors (size * n, ...)."""
+    """Graph op: reduce tensors (size * n, ...) over a group; return this rank's rows, (n, ...).
+
+    `reduction` is ``"sum"``, ``"prod"``, ``"max"`` or ``"min"``; `size` is the number of ranks.
+    """
 
 
 @reduce_scatter.infer
@@ -140,7 +146,7 @@ def _(x, out, dout, reduction, group, size):
 
 @op(name="broadcast_from", **OPTIONS)
 def broadcast_from(inputs: Sequence[Tensor], root: int, group: str):
-    """Graph op: the tensors of rank `root` of the group, on all its ranks."""
+    """Graph op: return the tensors of rank `root` of the group on all its ranks."""
 
 
 @broadcast_from.infer
@@ -161,12 +167,12 @@ def _(inputs, out, dout, root, group):
 
 @op(name="all_to_all", **OPTIONS)
 def all_to_all(x: Tensor, lengths: Sequence[int], received: Sequence[int], group: str):
-    """Graph op: parts of the tensors of all ranks, concatenated along axis 0.
+    """Graph op: send a part of `x` to each rank, and concatenate the received parts along axis 0.
 
     Args:
-        x: Tensor (sum of lengths, ...), the part for rank 0 first.
-        lengths: lengths of the parts for each rank.
-        received: lengths of the parts from each rank.
+        x: Tensor (sum of lengths, ...), with the part for rank 0 first.
+        lengths: number of rows of the part that is sent to each rank.
+        received: number of rows of the part that is received from each rank.
         group: name of the group.
     """
 
@@ -215,9 +221,10 @@ def _(x, out, dout, lengths, group):
 
 @op(name="reduce_scatter_rows", **OPTIONS)
 def reduce_scatter_rows(x: Tensor, lengths: Sequence[int], rows: int, reduction: str, group: str):
-    """Graph op: this rank's rows of the reduction of tensors: lengths[rank] of them, in order.
+    """Graph op: reduce tensors over a group; return this rank's lengths[rank] rows of the result.
 
-    `rows` is that number, from which the type of the result follows.
+    The rows of rank 0 come first. `rows` is lengths[rank]: an attribute, because the type of the
+    result depends on it.
     """
 
 
@@ -241,7 +248,7 @@ def _(x, out, dout, lengths, rows, reduction, group):
 
 @op(name="reduce_to", **OPTIONS)
 def reduce_to(x: Tensor, root: int, here: bool, reduction: str, group: str):
-    """Graph op: the reduction of the tensors of all ranks on rank `root`; elsewhere a zero (1,).
+    """Graph op: reduce tensors over a group; the result is on rank `root`, elsewhere zeros (1,).
 
     `here` is whether this rank is the root.
     """
@@ -269,7 +276,7 @@ def _(x, out, dout, root, here, reduction, group):
 
 @op(name="barrier", differentiable=False, **OPTIONS)
 def barrier(group: str):
-    """Graph op: wait for all ranks of a group. The only result is 0, which nothing reads."""
+    """Graph op: wait for all ranks of a group; return a 0 that nothing reads."""
 
 
 @barrier.infer
@@ -284,14 +291,16 @@ def _(group):
 
 
 def starts(op: Op, group: str, x: np.ndarray, attributes: Mapping[str, object]) -> Operation:
-    """Start what one of these ops with one operand does, without waiting for it.
+    """Start the communication of a collective op with one operand; return its Operation.
+
+    The caller waits for the Operation.
 
     Args:
         op: `all_gather`, `all_gather_rows`, `all_reduce`, `all_to_all`, `broadcast_from`,
             `reduce_scatter`, `reduce_scatter_rows` or `reduce_to`.
-        group: name of the group, of several ranks.
+        group: name of the group, which has several ranks.
         x: the operand, C-contiguous.
-        attributes: those of the op.
+        attributes: attributes of the op's node.
     """
     found = world().group(op.name, group)
     start: Callable[..., Operation] = getattr(found, f"start_{_STARTED.get(op.name, op.name)}")
@@ -306,11 +315,14 @@ _STARTED = {"broadcast_from": "broadcast", "reduce_to": "reduce"}
 
 
 class Plan:
-    """The collectives of one program in one group, in program order; an attribute of a node.
+    """The collectives of one program in one group, in program order.
+
+    It is an attribute of a `compare_collectives` node.
 
     Attributes:
-        lines: op, operand types and attributes of each, the same on all ranks.
-        places: " at FILE:LINE" of each.
+        lines: text of each collective: op, operand types and attributes, which must be equal on all
+            ranks.
+        places: source location of each, such as " at model.py:41", or "" if it is unknown.
     """
 
     __slots__ = ("lines", "places")
@@ -326,7 +338,8 @@ class Plan:
 def compare_collectives(group: str, plan: Plan):
     """Graph op: raise an error on all ranks of a group if their programs have other collectives.
 
-    Ranks compare each plan once. The only result is 0, which nothing reads.
+    Ranks compare each plan (the program's collectives) once. The only result is a 0 that nothing
+    reads.
     """
 
 
@@ -342,10 +355,10 @@ def _(group, plan):
 
 
 def with_comparison(graph: Graph) -> Graph:
-    """Return the graph of a program that first compares its collectives with other ranks.
+    """Return a program's graph with nodes in front that compare its collectives with other ranks.
 
-    Programs of ranks may differ in everything else. Those that send or receive messages differ by
-    nature, and are not compared.
+    Programs of ranks may differ in everything else. A graph that sends or receives messages is
+    returned unchanged, since its program must differ between ranks.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     if not _collect(graph, found, ""):
@@ -360,7 +373,11 @@ def with_comparison(graph: Graph) -> Graph:
 
 
 def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str) -> bool:
-    """Add the collectives of a graph to `found`, by group; return False if it has messages."""
+    """Add the collectives of a graph and its subgraphs to `found`.
+
+    `found` maps the name of a group to (text, source location) of each collective. `inside` names
+    the ops that contain the graph. Returns False if the graph sends or receives messages.
+    """
     for node in graph.nodes:
         if node.op in (send, receive, start_send, receive_all):
             return False
@@ -380,7 +397,11 @@ def _collect(graph: Graph, found: dict[str, list[tuple[str, str]]], inside: str)
 def _compared(
     op: Op, attributes: Mapping[str, object]
 ) -> tuple[Callable[[Any], str], Mapping[str, object]]:
-    """Return (function from operand type to text, attributes), which all ranks must share."""
+    """Return (function, attributes) by which a collective is compared between ranks.
+
+    The function converts an operand's type to text; text and attributes leave out what may differ
+    between ranks, such as the number of rows.
+    """
     own = _OF_THE_RANK.get(op.name)
     if own is None:
         return str, attributes
@@ -402,7 +423,7 @@ _OF_THE_RANK: dict[str, tuple[str, ...]] = {
 
 @op(name="send", differentiable=False, **OPTIONS)
 def send(x: Tensor, to: int, tag: int, group: str):
-    """Graph op: send a tensor to a rank of the group; the result is the tensor."""
+    """Graph op: send a tensor to rank `to` of the group, with number `tag`; return the tensor."""
 
 
 @send.infer
@@ -418,7 +439,10 @@ def _(x, to, tag, group):
 
 @op(name="receive", differentiable=False, **OPTIONS)
 def receive(shape: Sequence[int], dtype: DType, source: int, tag: int, group: str):
-    """Graph op: the tensor of a shape and dtype that a rank of the group sends."""
+    """Graph op: wait for the tensor that rank `source` of the group sends with number `tag`.
+
+    `shape` and `dtype` are those of the tensor.
+    """
 
 
 @receive.infer
@@ -434,9 +458,9 @@ def _(shape, dtype, source, tag, group):
 
 @op(name="start_send", differentiable=False, **OPTIONS)
 def start_send(x: Tensor, to: int, tag: int, group: str):
-    """Graph op: start sending a copy of a tensor. The only result is 0, which nothing reads.
+    """Graph op: start sending a copy of a tensor to rank `to`; return a 0 that nothing reads.
 
-    Later waits of this rank, and the end of the program, complete it.
+    Later waits of this rank, or the end of the program, complete the transfer.
     """
 
 
@@ -453,12 +477,12 @@ def _(x, to, tag, group):
 
 @op(name="receive_all", differentiable=False, **OPTIONS)
 def receive_all(likes: Sequence[Tensor], sources: Sequence[int], tags: Sequence[int], group: str):
-    """Graph op: the tensors that ranks of a group send, all under way at once.
+    """Graph op: receive several tensors from ranks of a group, all at the same time.
 
     Args:
         likes: tensors of the shapes and dtypes to receive.
-        sources: the rank that sends each.
-        tags: of the messages.
+        sources: rank that sends each tensor.
+        tags: number of each message.
         group: name of the group.
     """
 

@@ -1,6 +1,6 @@
 """Elementwise ops of several operands: addcmul, addcdiv, addn, clamping, and division safe at zero.
 
-Users and optimisers call them.
+Users and optimisers call them; none changes its operands.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     elementwise=True,
 )
 def squared_difference(x: Tensor, y: Tensor):
-    """Square of the difference of elements (`mindspore.ops.SquaredDifference`).
+    """Return the square of the difference of elements (`mindspore.ops.SquaredDifference`).
 
     Args:
         x, y: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a common one.
@@ -62,7 +62,7 @@ def _(x, y, out, dout):
 
 @op(primitive="DivNoNan", dtypes=INEXACT, promote="float")
 def div_no_nan(x: Tensor, y: Tensor):
-    """Quotient of elements, 0 where the divisor is 0 (`mindspore.ops.DivNoNan`).
+    """Return the quotient of elements, 0 where the divisor is 0 (`mindspore.ops.DivNoNan`).
 
     Args:
         x, y: Tensors or numbers; the shapes broadcast, integers and bool are converted to float32.
@@ -86,7 +86,7 @@ def _(s, x, y):
 
 @op(primitive="MulNoNan", dtypes=INEXACT, promote="float", elementwise=True)
 def mul_no_nan(x: Tensor, y: Tensor):
-    """Product of elements, 0 where `y` is 0 even if `x` is NaN or infinite
+    """Return the product of elements, 0 where `y` is 0 even if `x` is NaN or infinite
     (`mindspore.ops.MulNoNan`).
 
     Args:
@@ -117,7 +117,7 @@ def _(x, y, out, dout):
     primitive="Addcmul()(input, x1, x2, value)",
 )
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
-    """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
+    """Return ``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
 
     Args:
         input, tensor1, tensor2: Tensors; the shapes broadcast and the dtypes are promoted to a
@@ -156,7 +156,7 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     primitive="Addcdiv()(input, x1, x2, value)",
 )
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
-    """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
+    """Return ``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
 
     Args:
         input, tensor1, tensor2: Tensors; the shapes broadcast, integers are converted to float32.
@@ -192,7 +192,7 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     primitive=["Lerp", "LerpScalar"],
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
-    """``input + weight * (end - input)`` (`mindspore.ops.lerp`).
+    """Return ``input + weight * (end - input)`` (`mindspore.ops.lerp`).
 
     Args:
         input, end: Tensors of any shape; floating.
@@ -213,7 +213,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
 
 
 def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
-    """Sum of several tensors (`mindspore.ops.addn`).
+    """Return the sum of several tensors (`mindspore.ops.addn`).
 
     Args:
         x: tuple or list of Tensors whose shapes broadcast, or one Tensor.
@@ -258,7 +258,7 @@ class AccumulateNV2(AddN):
 
 @op(name="clip_to", dtypes=REAL)
 def clamp(input: Tensor, low: float, high: float):
-    """Elements limited to the range from `min` to `max` (`mindspore.ops.clamp`).
+    """Limit elements to the range from `min` to `max` (`mindspore.ops.clamp`).
 
     Args:
         input: Tensor of any shape; not complex.
@@ -323,7 +323,7 @@ def _(x, out, dout, low, high):
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
     """Composite op: gradient of clamping to [low, high] with respect to its input.
 
-    It is `dout`, the gradient of the result, inside the limits, else 0.
+    It is `dout`, the cotangent of the result, where low <= x <= high, else 0.
     """
     return select(logical_or(x < low, x > high), 0, dout)
 
@@ -344,7 +344,7 @@ def clip_by_value(
     clip_value_min: Tensor | Number | None = None,
     clip_value_max: Tensor | Number | None = None,
 ) -> Tensor:
-    """Elements limited to a range; of every tensor of a list or tuple
+    """Limit the elements of a tensor, or of each tensor of a list or tuple, to a range
     (`mindspore.ops.clip_by_value`).
 
     Args:
@@ -352,8 +352,8 @@ def clip_by_value(
         clip_value_min, clip_value_max: as `min` and `max` of `clamp`.
 
     Returns:
-        Tensor of the broadcast shape and the dtype of `x`; for a list or tuple, a tuple of them. An
-        element that equals a limit gets half of the gradient, as from `maximum`.
+        Tensor of the broadcast shape and the dtype of `x`; for a list or tuple, a tuple of such
+        Tensors. An element that equals a limit gets half of the gradient, as from `maximum`.
 
     Raises:
         ValueError: both limits are None.

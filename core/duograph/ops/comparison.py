@@ -29,7 +29,7 @@ __all__ = [
     result=bool_,
 )  # fmt: skip
 def equal(input: Tensor, other: Tensor):
-    """Whether elements are equal (`mindspore.ops.equal`).
+    """Return whether elements are equal (`mindspore.ops.equal`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -62,7 +62,7 @@ def _(s, x, y):
     result=bool_,
 )  # fmt: skip
 def not_equal(input: Tensor, other: Tensor):
-    """Whether elements differ; NaN differs from everything (`mindspore.ops.not_equal`).
+    """Return whether elements differ; NaN differs from everything (`mindspore.ops.not_equal`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -100,7 +100,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def less(input: Tensor, other: Tensor):
-    """Whether elements of `input` are smaller (`mindspore.ops.less`).
+    """Return whether elements of `input` are smaller (`mindspore.ops.less`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -134,7 +134,7 @@ def _(s, x, y):
     result=bool_,
 )  # fmt: skip
 def less_equal(input: Tensor, other: Tensor):
-    """Whether elements of `input` are smaller or equal (`mindspore.ops.less_equal`).
+    """Return whether elements of `input` are smaller or equal (`mindspore.ops.less_equal`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -173,7 +173,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def greater(input: Tensor, other: Tensor):
-    """Whether elements of `input` are greater (`mindspore.ops.greater`).
+    """Return whether elements of `input` are greater (`mindspore.ops.greater`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -212,7 +212,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def greater_equal(input: Tensor, other: Tensor):
-    """Whether elements of `input` are greater or equal (`mindspore.ops.greater_equal`).
+    """Return whether elements of `input` are greater or equal (`mindspore.ops.greater_equal`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -247,7 +247,7 @@ def _(x, y):
 
 @op(method="isnan", primitive="IsNan", dtypes=BOOL + NUMERIC, differentiable=False, result=bool_)
 def isnan(input: Tensor):
-    """Whether elements are NaN (`mindspore.ops.isnan`).
+    """Return whether elements are NaN (`mindspore.ops.isnan`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -277,7 +277,7 @@ def _(x):
 
 @op(method="isinf", primitive="IsInf", dtypes=BOOL + NUMERIC, differentiable=False, result=bool_)
 def isinf(input: Tensor):
-    """Whether elements are infinities (`mindspore.ops.isinf`).
+    """Return whether elements are infinities (`mindspore.ops.isinf`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -315,7 +315,7 @@ def _(x):
     result=bool_,
 )
 def isfinite(input: Tensor):
-    """Whether elements are neither NaN nor infinities (`mindspore.ops.isfinite`).
+    """Return whether elements are neither NaN nor infinities (`mindspore.ops.isfinite`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -347,7 +347,7 @@ def _(x):
 
 @op(method="isposinf", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def isposinf(input: Tensor):
-    """Whether elements are plus infinity (`mindspore.ops.isposinf`).
+    """Return whether elements are plus infinity (`mindspore.ops.isposinf`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -382,7 +382,7 @@ def _(x):
 
 @op(method="isneginf", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def isneginf(input: Tensor):
-    """Whether elements are minus infinity (`mindspore.ops.isneginf`).
+    """Return whether elements are minus infinity (`mindspore.ops.isneginf`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -417,7 +417,7 @@ def _(x):
 
 @op(method="signbit", dtypes=BOOL + REAL, differentiable=False, result=bool_)
 def signbit(input: Tensor):
-    """Whether the sign bit is set, that of -0.0 included (`mindspore.ops.signbit`).
+    """Return whether the sign bit is set, that of -0.0 included (`mindspore.ops.signbit`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -460,7 +460,7 @@ def _(x):
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ):
-    """Whether elements are close: ``|input - other| <= atol + rtol * |other|``
+    """Return whether elements are close: ``|input - other| <= atol + rtol * |other|``
     (`mindspore.ops.isclose`).
 
     Args:
@@ -500,7 +500,7 @@ def isclose(
     primitive="ApproximateEqual(tolerance=1e-05)(x, y)",
 )
 def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
-    """Whether elements differ by less than `tolerance` (`mindspore.ops.approximate_equal`).
+    """Return whether elements differ by less than `tolerance` (`mindspore.ops.approximate_equal`).
 
     Args:
         x, y: Tensors of any shape.
@@ -519,7 +519,7 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
 
 @tensor_method("isreal")
 def isreal(input: Tensor) -> Tensor:
-    """Whether elements have no imaginary part (`mindspore.ops.isreal`).
+    """Return whether elements have no imaginary part (`mindspore.ops.isreal`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -544,7 +544,7 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 @tensor_method("__eq__")
 def _tensor_eq(self: Tensor, other: object) -> Tensor | bool:
-    """Implement ``x == other`` by element; False if `other` is no number, tensor or array."""
+    """Implement ``x == other`` elementwise; False if `other` is not a number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 

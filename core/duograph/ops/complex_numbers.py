@@ -1,6 +1,7 @@
 """Functions of complex numbers: construction, real and imaginary parts, argument.
 
-Users and gradient rules call them.
+Users and gradient rules call them. The module also decomposes elementwise functions of complex
+operands into functions of real ones, for backends without complex kernels.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _INFINITY = np.complex128(np.inf)
 
 
 def _j(part: float) -> np.complex128:
-    """Return the complex number ``0 + part * i``, also for an infinite part.
+    """Return the complex number ``0 + part * i``.
 
-    Python's ``part * 1j`` would have a real part of NaN then.
+    Python's ``part * 1j`` has a real part of NaN if `part` is infinite.
     """
     out = np.zeros((), np.complex128)
     out.imag = part
@@ -51,7 +52,7 @@ def _same(x: Tensor) -> Tensor:
 
 @op(method="real", primitive="Real", dtypes=BOOL + NUMERIC, result=real_dtype)
 def real(input: Tensor):
-    """Real parts (`mindspore.ops.real`).
+    """Return the real parts (`mindspore.ops.real`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -88,7 +89,7 @@ def _(x, out, dout):
 
 @op(method="imag", primitive="Imag", dtypes=BOOL + NUMERIC, result=real_dtype)
 def imag(input: Tensor):
-    """Imaginary parts; zeros of a real tensor (`mindspore.ops.imag`).
+    """Return the imaginary parts; zeros for a real tensor (`mindspore.ops.imag`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -128,7 +129,7 @@ def _(x, out, dout):
 
 @op(name="complex", primitive="Complex", dtypes=(float32, float64), promote="common")
 def complex(real: Tensor, imag: Tensor):
-    """Complex numbers from their real and imaginary parts (`mindspore.ops.Complex`).
+    """Make complex numbers from their real and imaginary parts (`mindspore.ops.Complex`).
 
     Args:
         real, imag: Tensors of float32 or float64 whose shapes broadcast.
@@ -185,7 +186,8 @@ def _(x, y, out, dout):
 @primitive("Angle()(input)")
 @tensor_method("angle")
 def angle(input: Tensor) -> Tensor:
-    """The argument of complex numbers, in radians; of real ones 0 or pi (`mindspore.ops.angle`).
+    """Return the angle of complex numbers in radians; of real numbers, 0 or pi
+    (`mindspore.ops.angle`).
 
     Args:
         input: Tensor of any shape; floating or complex.
@@ -219,7 +221,7 @@ def _(x):
 
 
 def _of_complex(of: Op) -> Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]]:
-    """Decorator that gives an op another decomposition for complex operands.
+    """Return a decorator that gives op `of` a separate decomposition for complex operands.
 
     The decorated function computes the op from other ops. The op's own decomposition remains in use
     for real operands.
@@ -364,8 +366,8 @@ def _(z):  # the parts of atan(y + ix), exchanged
 def _asinh_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the real and imaginary part of asinh(x + iy), for real tensors x and y.
 
-    They are computed for |x| and |y|, where no cancellation occurs and no square root is taken on
-    its branch cut; then they get the signs of x and y.
+    The parts are computed for |x| and |y|, where no cancellation occurs and no square root is taken
+    on its branch cut; then the signs of x and y are put on them.
     """
     w = complex(abs(x), abs(y))
     large = abs(w) > 1e9

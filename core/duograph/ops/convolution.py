@@ -1,8 +1,8 @@
 """The convolution primitive, its two gradients, and convolution with a bias.
 
 The public functions in `convolution_functions`, the channels-last ops and graph passes call them.
-Stride, padding and dilation are per-axis tuples that the caller has normalised. Shapes and groups
-are checked here.
+Stride, padding and dilation must be tuples with an entry per spatial axis, which callers make;
+shapes and groups are checked here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ):
-    """Primitive op: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...)."""
+    """Primitive op: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...).
+
+    `padding` has a pair (cells before, cells after) for each spatial axis. The result is (N, O,
+    spatial...).
+    """
 
 
 def _check(name: str, x_shape: Sequence[int], w_shape: Sequence[int], groups: int) -> None:
@@ -72,8 +76,8 @@ def _taps(
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Yield (index, slices) for each element of a convolution kernel.
 
-    `slices` select the elements of the padded input, over its spatial axes, that this kernel
-    element multiplies: one for each of the `out` output positions.
+    `index` is the position of the element in the kernel. `slices`, one per spatial axis, select the
+    elements of the padded input that it multiplies: one for each of the `out` output positions.
     """
     for k in np.ndindex(*kernel):
         yield (
@@ -286,6 +290,6 @@ def conv_with_bias(
     dilation: Sequence[int],
     groups: int,
 ):
-    """`conv` plus a bias for each output channel."""
+    """Composite op: `conv` plus a bias (O,), which has one number for each output channel."""
     out = conv(input, weight, stride, padding, dilation, groups)
     return out + reshape_to(bias, (bias.shape[0], *[1] * (input.ndim - 2)))

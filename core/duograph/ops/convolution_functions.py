@@ -1,6 +1,6 @@
 """MindSpore's public convolutions, transposed convolutions, unfold and fold.
 
-They normalise the user's arguments and call the primitives of `convolution`. A transposed
+The functions normalise the user's arguments and call the primitives of `convolution`. A transposed
 convolution is the gradient of a convolution with respect to its input.
 """
 
@@ -44,7 +44,10 @@ def convolve(
     groups: int,
     n: int,
 ) -> Tensor:
-    """Implement conv1d, conv2d and conv3d; the batch axis is optional."""
+    """Implement conv1d, conv2d and conv3d, with `n` spatial axes; the batch axis is optional.
+
+    `name` is the user's function in errors.
+    """
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
@@ -157,7 +160,10 @@ def transposed(
     dilation: int | Sequence[int],
     n: int,
 ) -> Tensor:
-    """Implement conv_transpose1d, 2d and 3d; the batch axis is optional."""
+    """Implement conv_transpose1d, 2d and 3d, with `n` spatial axes; the batch axis is optional.
+
+    `name` is the user's function in errors.
+    """
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
@@ -317,15 +323,15 @@ def unfold(
     padding: Pairs,
     dilation: Sequence[int],
 ):
-    """Sliding windows as columns, im2col (`mindspore.ops.unfold`).
+    """Return sliding windows of an image as columns, also called im2col (`mindspore.ops.unfold`).
 
     Args:
         input: Tensor (N, C, H, W).
-        kernel_size, dilation, stride: int, or 2 of them.
-        padding: int, 2 ints, or 4 (low and high of each axis).
+        kernel_size, dilation, stride: int, or 2 of them, for height and width.
+        padding: int, 2 ints, or 4 ints (top, bottom, left, right).
 
     Returns:
-        Tensor (N, C * kernel, windows).
+        Tensor (N, C * kernel elements, windows).
 
     Raises:
         ValueError: not four axes, or a window larger than the input.
@@ -374,12 +380,12 @@ def fold(
     padding: Pairs,
     dilation: Sequence[int],
 ):
-    """Columns summed back into an image, col2im (`mindspore.ops.fold`).
+    """Sum columns of sliding windows back into an image, also called col2im (`mindspore.ops.fold`).
 
     Args:
-        input: Tensor (N, C * kernel, windows).
+        input: Tensor (N, C * kernel elements, windows).
         output_size: (H, W) of the result; a Tensor or ints.
-        kernel_size, dilation, padding, stride: as of `unfold`.
+        kernel_size, dilation, padding, stride: the arguments of `unfold`.
 
     Returns:
         Tensor (N, C, H, W).

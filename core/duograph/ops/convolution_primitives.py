@@ -1,6 +1,7 @@
-"""Primitive classes of convolutions and sliding windows.
+"""Primitive classes of convolutions and of the gradients of convolutions.
 
-Users construct them. They convert MindSpore's constructor arguments to the attributes of an op.
+Users construct them. They convert MindSpore's constructor arguments to the attributes of the ops
+in `convolution`, which compute the results.
 """
 
 from __future__ import annotations
@@ -114,9 +115,10 @@ class DepthwiseConv2dNative(_Conv):
         super().__init__(channel_multiplier, kernel_size, 1, pad_mode, pad, stride, dilation)
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """Convolve each channel of x alone; `weight` has shape (channel_multiplier, C, kernel...).
+        """Convolve each channel of `x` alone.
 
-        The result has C * channel_multiplier channels.
+        `weight` has shape (channel_multiplier, C, kernel...); the result has C * channel_multiplier
+        channels.
         """
         c = x.shape[1]
         m = weight.shape[0]
@@ -170,9 +172,9 @@ class Conv2DBackpropInput(Primitive):
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of a convolution's input, from `dout`, the cotangent of its result.
+        """Return the gradient of a convolution with respect to its input, of shape `input_size`.
 
-        `input_size` is the input's shape, which the gradient has too.
+        `dout` is the cotangent of the convolution's result, and `weight` is its weight.
         """
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
@@ -229,9 +231,9 @@ class Conv2DBackpropFilter(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of a convolution's weight, from `dout`, the cotangent of its result.
+        """Return the gradient of a convolution with respect to its weight, of shape `weight_size`.
 
-        `weight_size` is the weight's shape, which the gradient has too.
+        `dout` is the cotangent of the convolution's result, and `input` is its input.
         """
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
@@ -283,7 +285,10 @@ class Conv3DTranspose(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCDHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor) -> Tensor:
-        """Return the transposed convolution; the weight is (in_channel, out / group, kernel...)."""
+        """Return the transposed convolution of `dout` with a weight.
+
+        The weight has shape (in_channel, out_channel / group, kernel...).
+        """
         if dout.ndim == 5 and dout.shape[1] != self.in_channel:
             raise ShapeError(
                 f"Conv3DTranspose: got input of shape {dout.shape}; wanted "

@@ -1,7 +1,7 @@
-"""The primitive ops that create tensors (constants, counters), and the ones that cast dtypes.
+"""The primitive op `iota`, which counts along an axis, and the conversion `cast` of dtypes.
 
-The other families of `ops` import these ops from here; users call `cast` alone. This module must
-not import a family that is built on it.
+The other families of `ops` import them from here; users call `cast` alone. To avoid import
+cycles, this module must not import a family that uses it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["cast"]  # the primitives are for other modules of ops
 
 @op(name="iota", composite=False, differentiable=False)
 def iota(shape: Sequence[int], axis: int, dtype: DType):
-    """Primitive op: a tensor of `shape` that counts 0, 1, 2, ... along one axis."""
+    """Primitive op: a tensor whose elements count 0, 1, 2, ... along `axis`."""
 
 
 @iota.infer

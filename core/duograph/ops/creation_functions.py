@@ -1,7 +1,7 @@
 """Functions that create tensors: zeros, ones, full, one-hot rows, masks, triangle indices.
 
-Users call them; other families use `as_index` and `beside` for index operands. Ranges are in
-`creation_ranges`.
+Users call them; other families of ops use `as_index` and `beside` to convert index operands.
+Functions that create ranges of numbers are in `creation_ranges`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _element_type(name: str, dtype: DTypeLike | None) -> DType:
 @primitive("Ones")
 @cached_call
 def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones (`mindspore.ops.ones`).
+    """Return a tensor of ones (`mindspore.ops.ones`).
 
     Args:
         shape: int, or tuple of ints.
@@ -87,7 +87,7 @@ def _constant(value: int, of: DType) -> bool | int:
 @primitive("Zeros")
 @cached_call
 def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros (`mindspore.ops.zeros`).
+    """Return a tensor of zeros (`mindspore.ops.zeros`).
 
     Args:
         size: int, or tuple of ints.
@@ -106,7 +106,10 @@ def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
 
 
 def converted_number(value: Any, of: DType) -> Scalar:
-    """Convert a number to the Python type of a dtype; integers are truncated."""
+    """Convert a number to the Python type of a dtype: bool, int, float or complex.
+
+    For an integer dtype, fractions are cut off and large numbers wrap around.
+    """
     if of is bool_:
         return bool(value)
     if of.is_integer and not isinstance(value, complex):
@@ -122,7 +125,7 @@ def converted_number(value: Any, of: DType) -> Scalar:
 def empty(
     *size: int | Sequence[int], dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """A tensor with unspecified values, which are zeros, on a device such as ``"CPU"``.
+    """Return a tensor on a device such as ``"CPU"``, whose values are unspecified (here, zeros).
 
     Examples:
         >>> import duograph as ms
@@ -144,7 +147,7 @@ def full(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """A tensor of one value (`mindspore.ops.full`).
+    """Return a tensor of one value (`mindspore.ops.full`).
 
     Args:
         size: int, or tuple of ints.
@@ -170,13 +173,14 @@ def full(
 def _repeated(
     value: object, shape: Callable[[], tuple[int, ...]], dtype: DTypeLike | None
 ) -> Tensor | None:
-    """Broadcast a one-element tensor `value` to a shape, so that gradients flow to it; or None.
+    """Broadcast a one-element tensor to a shape, so that gradients flow to it, or return None.
 
-    Returns None, and the caller makes a constant, unless `value` is a tensor that eager
-    differentiation records or a graph computes, and the result is floating or complex.
+    The result is a Tensor only if `value` is a tensor that eager differentiation records or that a
+    graph computes, and if the dtype is floating or complex. For None, the caller makes a constant.
 
     Args:
         shape: function that returns the result's shape.
+        dtype: dtype of the result, or None for that of `value`.
     """
     if not isinstance(value, Tensor) or value.size != 1:
         return None
@@ -187,7 +191,10 @@ def _repeated(
 
 
 def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
-    """Return the Python number and the dtype of a number or of a tensor of one element."""
+    """Return (Python number, dtype) of a number or of a tensor of one element.
+
+    `name` is the user's function in errors.
+    """
     if isinstance(value, Tensor):
         return value.item(), value.dtype
     if isinstance(value, np.generic):
@@ -199,7 +206,7 @@ def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
 
 @op(differentiable=False)
 def full_like(input: Tensor, value: Number, dtype: DType):
-    """A tensor of one value with the shape of another (`mindspore.ops.full_like`).
+    """Return a tensor filled with one value, with the shape of another (`mindspore.ops.full_like`).
 
     Args:
         input: Tensor of any shape.
@@ -234,7 +241,7 @@ def _like(input: object, value: int, dtype: DTypeLike | None) -> Tensor:
 @primitive("OnesLike")
 @cached_call
 def ones_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones with the shape of another tensor (`mindspore.ops.ones_like`).
+    """Return a tensor of ones with the shape of another (`mindspore.ops.ones_like`).
 
     Args:
         input: Tensor of any shape.
@@ -251,7 +258,7 @@ def ones_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
 @primitive("ZerosLike")
 @cached_call
 def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros with the shape of another tensor (`mindspore.ops.zeros_like`).
+    """Return a tensor of zeros with the shape of another (`mindspore.ops.zeros_like`).
 
     Args:
         input: Tensor of any shape.
@@ -268,7 +275,7 @@ def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
 def empty_like(
     input: Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """A tensor with the shape of another and unspecified values, which are zeros.
+    """Return a tensor with the shape of another, whose values are unspecified (here, zeros).
 
     Examples:
         >>> import duograph as ms
@@ -280,7 +287,7 @@ def empty_like(
 
 @primitive("Fill", op="fill")
 def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: Tensor | Scalar) -> Tensor:
-    """A tensor of one value (`mindspore.ops.fill`).
+    """Return a tensor of one value (`mindspore.ops.fill`).
 
     Args:
         type: the dtype.
@@ -303,7 +310,7 @@ def _tensor_fill(self: Tensor, value: Tensor | Scalar) -> Tensor:
 
 @primitive("Fills")
 def fills(x: Tensor, value: Tensor | Scalar) -> Tensor:
-    """A tensor of the type of `x` with every element `value` (`mindspore.ops.fills`).
+    """Return a tensor like `x` whose elements are all `value` (`mindspore.ops.fills`).
 
     Examples:
         >>> import duograph as ms
@@ -330,7 +337,7 @@ def _filled(
 def _tensor_new_zeros(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return a tensor of zeros of another shape, in this tensor's dtype unless `dtype` is given."""
+    """Return a tensor of zeros of shape `size`, in this tensor's dtype unless `dtype` is given."""
     return _filled(self, "new_zeros", one_tuple("new_zeros", "size", size), 0, dtype)
 
 
@@ -338,7 +345,7 @@ def _tensor_new_zeros(
 def _tensor_new_ones(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return a tensor of ones of another shape, in this tensor's dtype unless `dtype` is given."""
+    """Return a tensor of ones of shape `size`, in this tensor's dtype unless `dtype` is given."""
     return _filled(self, "new_ones", one_tuple("new_ones", "size", size), 1, dtype)
 
 
@@ -350,7 +357,10 @@ def _tensor_new_full(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return a tensor of another shape filled with one value, in this tensor's dtype by default."""
+    """Return a tensor of shape `size` filled with `fill_value`.
+
+    The dtype is that of this tensor unless `dtype` is given.
+    """
     repeated = _repeated(fill_value, lambda: sizes_of("new_full", size), dtype or self.dtype)
     if repeated is not None:
         return repeated
@@ -364,13 +374,16 @@ def _tensor_new_empty(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """Return a tensor of another shape, in this tensor's dtype by default; its values are zeros."""
+    """Return a tensor of shape `size` whose values are unspecified (here, zeros).
+
+    The dtype is that of this tensor, and the device is the default device, unless they are given.
+    """
     return _on(_filled(self, "new_empty", one_tuple("new_empty", "size", size), 0, dtype), device)
 
 
 @op(differentiable=False, primitive="Eye")
 def eye(n: int, m: int, offset: int, dtype: DType):
-    """Ones on the diagonal, zeros elsewhere (`mindspore.ops.eye`).
+    """Return a matrix with ones on the diagonal and zeros elsewhere (`mindspore.ops.eye`).
 
     Args:
         n: number of rows.
@@ -402,7 +415,10 @@ def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
 
 @op(name="one_hot_mask", differentiable=False)
 def one_hot_mask(indices: Tensor, depth: int, axis: NewAxis):
-    """Composite op: True where the position along a new axis of size `depth` equals the index."""
+    """Composite op: True where the position along a new axis equals the index.
+
+    The new axis is number `axis` of the result and has size `depth`.
+    """
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
     narrow = shape[:axis] + (1,) + shape[axis:]
@@ -411,7 +427,7 @@ def one_hot_mask(indices: Tensor, depth: int, axis: NewAxis):
 
 @op(differentiable=False)
 def one_hot(indices: Tensor, depth: int, axis: NewAxis, on: Number, off: Number, dtype: DType):
-    """`on_value` where the number along a new axis is the index, `off_value` elsewhere
+    """Return `on_value` where the position along a new axis is the index, `off_value` elsewhere
     (`mindspore.ops.one_hot`).
 
     Args:
@@ -465,7 +481,7 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: object) -> Tensor:
-    """Return `value` as a Tensor on the device of `like`, unless it is on a device already."""
+    """Return `value` as a Tensor, placed on the device of `like` unless it has a device already."""
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device
@@ -478,10 +494,10 @@ def as_index(indices: object, like: Tensor | None = None) -> Tensor:
     """Convert indices to int32 or int64, the dtypes that gather and scatter accept.
 
     Args:
-        like: the indexed tensor; the indices are committed to its device.
+        like: the indexed tensor, on whose device the indices are placed, or None.
 
     Raises:
-        DTypeError: not integers.
+        DTypeError: the indices are not integers.
     """
     if like is not None:
         indices = beside(like, indices)
@@ -499,7 +515,7 @@ def as_index(indices: object, like: Tensor | None = None) -> Tensor:
 
 @op(differentiable=False)
 def sequence_mask(lengths: Tensor, maxlen: int):
-    """Mask of the positions before the end of each sequence (`mindspore.ops.sequence_mask`).
+    """Return a mask of positions before the end of each sequence (`mindspore.ops.sequence_mask`).
 
     Args:
         lengths: integer Tensor, or tuple or list.
@@ -541,7 +557,7 @@ def _triangle_indices(
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64) -> Tensor:
-    """Row and column indices of the lower triangle of a matrix, as two rows
+    """Return the row and column indices of the lower triangle of a matrix, as two rows
     (`mindspore.ops.tril_indices`).
 
     Examples:
@@ -555,7 +571,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int6
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64) -> Tensor:
-    """Row and column indices of the upper triangle of a matrix, as two rows
+    """Return the row and column indices of the upper triangle of a matrix, as two rows
     (`mindspore.ops.triu_indices`).
 
     Examples:
@@ -570,7 +586,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int6
 
 @cached_call
 def vander(x: Tensor, N: int | None = None) -> Tensor:
-    """The powers N - 1, ..., 1, 0 of a 1-d tensor as columns (`mindspore.ops.vander`).
+    """Return the powers N - 1, ..., 1, 0 of a 1-d tensor as columns (`mindspore.ops.vander`).
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,7 @@
 """Functions that create evenly spaced numbers: arange, range, linspace, logspace.
 
-Users call them with numbers or 0-d tensors.
+Users call them with numbers or 0-d tensors. The number of results must be known when a graph is
+built, since it is a size.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def arange(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` up to, but not including, `end` (`mindspore.ops.arange`).
+    """Return the numbers from `start` up to, but not including, `end` (`mindspore.ops.arange`).
 
     Args:
-        start, end, step: numbers or 0-d Tensors; one alone is the end.
+        start, end, step: numbers or 0-d Tensors; a single argument is the end.
         dtype: default int64 when all are integers, else float32.
 
     Raises:
@@ -73,8 +74,8 @@ def range(
     step: Tensor | Number = 1,
     maxlen: int = 1000000,
 ) -> Tensor:
-    """Numbers from `start` up to, but not including, `end`; the dtype is that of the arguments
-    (`mindspore.ops.range`).
+    """Return the numbers from `start` up to, but not including, `end`; the dtype is that of the
+    arguments (`mindspore.ops.range`).
 
     Raises:
         ValueError: `step` is 0, or more than `maxlen` numbers.
@@ -92,7 +93,7 @@ def range(
 
 
 def make_range(*args: int) -> tuple[int, ...]:
-    """`tuple(range(...))` of Python (`mindspore.ops.make_range`).
+    """Return ``tuple(range(...))``, Python's range (`mindspore.ops.make_range`).
 
     Examples:
         >>> import duograph as ms
@@ -104,12 +105,13 @@ def make_range(*args: int) -> tuple[int, ...]:
 
 @op(primitive="LinSpace")
 def linspace(start: Tensor, end: Tensor, steps: int):
-    """`steps` evenly spaced numbers from `start` to `end`, both included
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included
     (`mindspore.ops.linspace`).
 
     Args:
-        start, end: numbers, or Tensors of one shape, which the result has before its last axis.
-        steps: int.
+        start, end: numbers, or Tensors of the same shape; the result has this shape and, after it,
+            the axis of the numbers.
+        steps: number of results along the last axis.
 
     Returns:
         Tensor, float32 unless `start` is a Tensor of another floating dtype.
@@ -149,7 +151,8 @@ def logspace(
     *,
     dtype: DTypeLike = float32,
 ) -> Tensor:
-    """`base` to the power of each of `linspace(start, end, steps)` (`mindspore.ops.logspace`).
+    """Return `base` to the power of each of `linspace(start, end, steps)`
+    (`mindspore.ops.logspace`).
 
     Examples:
         >>> import duograph as ms

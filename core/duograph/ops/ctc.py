@@ -1,6 +1,7 @@
 """The loss of connectionist temporal classification (CTC).
 
-Users and the primitive `CTCLoss` call it. Targets and lengths are read on the host.
+Users and the primitive `CTCLoss` call `ctc_loss`. The host turns targets and lengths into index
+tables; in compiled functions it does so when the function runs.
 Source: Graves et al., Connectionist Temporal Classification, ICML 2006.
 """
 
@@ -37,7 +38,12 @@ _NEVER = -1e30
 
 @op(composite=True)
 def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
-    """Composite: logarithms of the forward variables of CTC, (T, N, L) for extended labels (N, L).
+    """Composite op: logarithms of the forward variables of CTC, (T, N, L).
+
+    Args:
+        log_probs: log probabilities (T, N, C) of T time steps, N batch items and C classes.
+        labels: targets (N, L) with a blank before, between and after them.
+        skip: bool (N, L), True where a path may come from two states before, without the blank.
 
     Source: Graves et al., Connectionist Temporal Classification, ICML 2006, equations 6 and 7.
     """
@@ -79,7 +85,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Connectionist temporal classification (`mindspore.ops.ctc_loss`).
+    """Compute the loss of connectionist temporal classification (`mindspore.ops.ctc_loss`).
 
     Args:
         log_probs: (T, N, C) log probabilities, or (T, C).
@@ -87,7 +93,7 @@ def ctc_loss(
         input_lengths, target_lengths: N ints each: Tensor, tuple or list.
         blank: the blank class.
         reduction: ``"mean"`` divides each loss by its target length first.
-        zero_infinity: infinite losses, of targets that no path reaches, are 0.
+        zero_infinity: replace infinite losses, of targets that no path reaches, by 0.
 
     Returns:
         The loss, and the logarithms of the forward variables (N, T, 2 S + 1).
@@ -174,18 +180,21 @@ def _tables(
     blank: int,
     single: bool,
 ) -> tuple[Array, ...]:
-    """Check CTC's targets and lengths; return the NumPy index tables and divisors of the loss.
+    """Check CTC's targets and lengths; return the index tables and divisors that the loss needs.
 
-    Returns (labels, skip, last, before, empty, divisors). `labels` (batch, 2 * longest + 1) has the
-    targets with a blank around each. `skip` is True where a path may enter without the blank
-    before. `last` and `before` are the two final states of each batch item, as indices into the
-    flattened forward variables. `empty` tells which items have no target, and `divisors` are for
-    the mean.
+    Returns the NumPy arrays (labels, skip, last, before, empty, divisors). `labels` (batch, 2 *
+    longest + 1) has the targets with a blank around each. `skip` is True where a path may enter a
+    state from two states before, without the blank between. `last` and `before` are the two final
+    states of each batch item, as indices into the flattened forward variables. `empty` tells which
+    items have no target. `divisors` are the target lengths, at least 1, by which the mean divides.
 
     Args:
+        name: the user's function in errors.
         table: targets, padded (batch, longest) or concatenated (1-d).
         in_len, out_len: number of time steps and of targets of each batch item.
-        size: (time steps, batch size, classes, longest target or None).
+        size: (time steps, batch size, classes, longest target or None for the largest of out_len).
+        blank: number of the blank class.
+        single: whether the user gave log probabilities without a batch axis.
     """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):

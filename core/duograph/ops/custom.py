@@ -1,8 +1,8 @@
-"""Operators of the user's own: kernel source, a prebuilt library, an expression, or Python code.
+"""User-defined operators: kernel source, a prebuilt library, an expression, or Python code.
 
-`Custom` is the public class. A kernel becomes an op of the graph, `custom`, whose attribute is a
-`CustomKernel`; the backends that know its language build and launch it. An expression becomes calls
-of the framework's ops, which every backend can compute.
+Users construct `Custom`. A kernel becomes a node of the op `custom` in a graph, with a
+`CustomKernel` as its attribute; the backends that know the kernel's language build and launch it.
+An expression becomes calls of the framework's ops, which every backend can compute.
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ OPTIONS = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CustomKernel:
-    """A kernel of the user's, and what is known of its results.
+    """A user's kernel and the rules for the types of its results.
 
     Attributes:
-        name: the name of its function, in every language.
-        sources: its source by language: "c", "opencl", "cuda".
-        library: path of a shared library that has the function; None: there are sources.
+        name: the name of the kernel's function, in every language.
+        sources: the source code by language: "c", "opencl", "cuda".
+        library: path of a shared library that has the function, or None if there are sources.
         out_shape, out_dtype: shapes and dtypes of the results; see `Custom`.
-        gradient: `bprop(*inputs, out, dout)`, or None.
-        work_items: number of work items on a GPU, or a function of the shapes of the inputs; None:
-            one for each element of the first result.
-        in_dtype: the dtype of all inputs, or one for each; None or "any": any.
+        gradient: the user's function `bprop(*inputs, out, dout)`, or None.
+        work_items: number of work items on a GPU, or a function of the input shapes that returns
+            it; None is one for each element of the first result.
+        in_dtype: the dtype of all inputs, or a sequence with one for each; None or "any" allows
+            all.
     """
 
     name: str
@@ -76,8 +77,10 @@ class CustomKernel:
     def result_types(self, types: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
         """Return the type of the only result, or a tuple of the types of several.
 
+        `types` are the types of the inputs.
+
         Raises:
-            ArgumentError: `out_shape` or `out_dtype` is not what it must be.
+            ArgumentError: `out_shape` or `out_dtype` has an invalid value or length.
             DTypeError: an input has another dtype than `in_dtype` says.
         """
         self._check_inputs(types)
@@ -100,7 +103,7 @@ class CustomKernel:
         return found[0] if len(found) == 1 and not several else tuple(found)
 
     def _check_inputs(self, types: Sequence[TensorType]) -> None:
-        """Raise if the inputs are not of the dtypes, or the number, that the kernel is for."""
+        """Raise an error unless the number and dtypes of the inputs are those of `in_dtype`."""
         if self.in_dtype is None or self.in_dtype == "any":
             return
         several = isinstance(self.in_dtype, (tuple, list))
@@ -117,7 +120,10 @@ class CustomKernel:
                 )
 
     def items(self, types: Sequence[TensorType], results: Sequence[TensorType]) -> int:
-        """Return the number of work items of a launch on a GPU."""
+        """Return the number of work items of a launch on a GPU.
+
+        `types` are the types of the inputs, `results` those of the results.
+        """
         if self.work_items is None:
             return results[0].size
         found = _ruled(self.work_items, [t.shape for t in types])
@@ -130,14 +136,15 @@ class CustomKernel:
 
     @property
     def languages(self) -> str:
-        """What the kernel is written in, for messages."""
+        """The form of the kernel for error messages, such as "source in c, opencl"."""
         return "a library for the CPU" if self.library else "source in " + ", ".join(self.sources)
 
 
 def _ruled(rule: object, given: Sequence[Any]) -> Any:
-    """Evaluate `out_shape` or `out_dtype`: a function of those of the inputs, or a constant.
+    """Evaluate a rule such as `out_shape`, `out_dtype` or `work_items` of `Custom`.
 
-    Without a rule it is that of the first input.
+    `given` has the shape (or dtype) of each input. A rule that is a function is called with these;
+    None stands for the first of them; any other rule is the value.
     """
     if rule is None:
         return given[0]
@@ -155,12 +162,12 @@ def _is_shape(value: object) -> bool:
 
 @op(name="custom", composite=False, graph_only=True)
 def custom(inputs: Sequence[Tensor], kernel: CustomKernel):
-    """Primitive op: a kernel of the user's (`Custom`), without effects."""
+    """Primitive op: run a user's kernel (`Custom`) that has no side effects."""
 
 
 @op(name="custom_effect", composite=False, graph_only=True, effects=(IO(),))
 def custom_effect(inputs: Sequence[Tensor], kernel: CustomKernel):
-    """Primitive op: a kernel of the user's that does more than compute its results.
+    """Primitive op: run a user's kernel that has side effects.
 
     Calls are never removed, merged or reordered.
     """
@@ -193,9 +200,10 @@ def _gradients(
 def _checked_gradients(
     inputs: Sequence[Tensor], out: object, dout: object, kernel: CustomKernel
 ) -> tuple[Tensor, ...]:
-    """Return the gradients of a kernel's inputs; debug mode compares its bprop with the kernel.
+    """Return the gradients of a kernel's inputs by the user's `bprop`.
 
-    A kernel with effects is not compared, since that would call it more often.
+    In debug mode, `bprop` is first compared with finite differences of the kernel. A kernel with
+    side effects uses `_gradients` instead, since the comparison calls the kernel several times.
     """
     if settings.debug and kernel.gradient is not None:
         check_function(
@@ -208,9 +216,10 @@ def _checked_gradients(
 
 
 def _refused(inputs: Sequence[Tensor], kernel: CustomKernel) -> NoReturn:
-    """Raise the error for a kernel that the device cannot run, in place of a decomposition.
+    """Raise the error for a kernel that the device cannot run.
 
-    The lowering asks for a decomposition only after the backend has refused the kernel.
+    It is registered as the decomposition of the op, which the lowering asks for only after the
+    backend has refused the kernel.
     """
     raise UnsupportedOpError(
         f"Custom: the operator {kernel.name!r} cannot run on this device: it has "
@@ -229,7 +238,7 @@ for _op, _rule in ((custom, _checked_gradients), (custom_effect, _gradients)):
 
 
 def _check_form(func_type: str, given: Mapping[str, object]) -> None:
-    """Raise unless `ops.Custom` knows the kind of operator and its options fit that kind.
+    """Raise an error unless `func_type` exists and the options of `ops.Custom` fit it.
 
     `given` has the options by name; None means that one was left out.
     """
@@ -251,10 +260,10 @@ def _check_form(func_type: str, given: Mapping[str, object]) -> None:
 
 
 class Custom(Primitive):
-    """An operator of the user's own (`mindspore.ops.Custom`).
+    """User-defined operator (`mindspore.ops.Custom`).
 
     Args:
-        func: by `func_type`:
+        func: the operator, whose form depends on `func_type`:
 
             - ``"pyfunc"``, ``"hybrid"``: a Python function; it gets the inputs as NumPy arrays and
               returns one array or a tuple of them.
@@ -262,31 +271,33 @@ class Custom(Primitive):
               and ``"cuda"``; all define the function `name`.
             - ``"aot"``: ``"path/library.so:name"``, a library built ahead of time, for CPU.
             - ``"expression"``: an element-wise expression such as ``"x * exp(-y)"``. The inputs are
-              its names, in the order in which they occur first. It runs on every device, is fused
-              with its neighbours in compiled functions, and has a gradient of its own.
+              the names in it, in the order in which they occur first. It runs on every device, is
+              fused with its neighbours in compiled functions, and has a gradient of its own.
 
-            C functions have MindSpore's signature, ``int name(int nparam, void **params,
-            int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``;
-            `params` are the inputs, then the results; any value but 0 is an error. OpenCL kernels
-            and CUDA kernels (``extern "C" __global__ void``) have one pointer for each input, then
-            one for each result. Sizes and element types are macros: ``IN0_SIZE``, ``IN0_NDIM``,
-            ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Inputs keep the shapes that they
-            have: nothing is broadcast. Kernels must not write to their inputs.
-        out_shape: shape of the result, a tuple with one for each of several, or a function of the
-            input shapes that returns it. None: for a Python function it is not checked; for kernels
-            the shape of the first input.
-        out_dtype: the dtype or dtypes, likewise. Results of a Python function are cast to it.
+            C functions have MindSpore's signature, ``int name(int nparam, void **params, int
+            *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``; `params`
+            are the inputs, then the results; a returned value other than 0 is an error. OpenCL
+            kernels and CUDA kernels (``extern "C" __global__ void``) have one pointer for each
+            input, then one for each result. Sizes and element types are macros: ``IN0_SIZE``,
+            ``IN0_NDIM``, ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Inputs keep the
+            shapes that they have: nothing is broadcast. Kernels must not write to their inputs.
+        out_shape: shape of the result, a tuple with a shape per result if there are several, or a
+            function of the input shapes that returns it. None: for a Python function, the shape is
+            not checked; for a kernel, it is that of the first input.
+        out_dtype: the dtype or dtypes of the results, in the same forms. Results of a Python
+            function are cast to it.
         func_type: see `func`.
         bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient for each input. None: there is
             no gradient. An expression has one of its own.
-        reg_info: has no meaning here.
+        reg_info: without effect.
         name: name of the kernel's function.
         work_items: for OpenCL and CUDA: number of work items, or a function of the input shapes. It
             is rounded up to whole groups, so that a kernel must check its index. None: one for each
             element of the first result.
-        in_dtype: for kernels: the dtype of all inputs, or a tuple with one for each; others are
-            refused. ``"any"``, the default for a library: the kernel looks itself, a C function at
-            `dtypes`, an OpenCL or CUDA kernel at ``IN0_TYPE``. Source needs this option.
+        in_dtype: for kernels: the dtype of all inputs, or a tuple with one for each; inputs of
+            other dtypes are refused. ``"any"``, the default for a library, allows all: a C function
+            can inspect `dtypes`, an OpenCL or CUDA kernel ``IN0_TYPE``. An operator given as source
+            needs this option.
         effects: whether the kernel does more than compute its results, so that no call may be
             removed, merged with another one or moved before it.
 
@@ -400,9 +411,10 @@ class Custom(Primitive):
 
 
 def _wanted(rule: object, given: list[Any], count: int) -> list[Any]:
-    """Return the expected shape or dtype of each result of a Python function.
+    """Return the expected shape (or dtype) of each of `count` results of a Python function.
 
-    `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
+    `rule` is the user's `out_shape` (or `out_dtype`), or a function that computes it from `given`,
+    the shapes (or dtypes) of the inputs. Without a rule the items are None.
     """
     if rule is None:
         return [None] * count
@@ -418,7 +430,11 @@ def _wanted(rule: object, given: list[Any], count: int) -> list[Any]:
 
 
 def _sources(func: object, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
-    """Read `func` of a "source" operator: return (kernel name, sources by language, None)."""
+    """Check the arguments of a "source" operator; return (kernel name, sources by language, None).
+
+    `func` is the dict of sources by language, `name` the name of the kernel's function. None stands
+    for the path of a library.
+    """
     if not isinstance(func, Mapping) or not func:
         raise ArgumentError(
             f"Custom: got {type(func).__name__} for func; wanted a dict of sources by language, "
@@ -439,7 +455,10 @@ def _sources(func: object, name: str | None) -> tuple[str, Mapping[str, str], st
 
 
 def _library(func: object) -> tuple[str, Mapping[str, str], str | None]:
-    """Read `func` of an "aot" operator: return (kernel name, no sources, the library's path)."""
+    """Split `func` of an "aot" operator; return (kernel name, {}, path of the library).
+
+    `func` has the form ``"path/library.so:name"``; the empty dict stands for sources.
+    """
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name.isidentifier():
         raise ArgumentError(

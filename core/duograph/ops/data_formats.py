@@ -1,6 +1,6 @@
-"""Checks of primitives' arguments: data formats (NCHW, NHWC) and sizes along each axis.
+"""Data formats (NCHW, NHWC) of primitives: checks of the argument, and transpositions.
 
-The primitive classes of convolution, pooling and normalisation call it.
+The primitive classes of convolution, pooling and normalisation call the functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ __all__ = ["DataFormatDimMap"]
 
 
 def wanted_format(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return the data format if it is one of the allowed formats; raise otherwise."""
+    """Return the data format `value` if it is in `allowed`, else raise ArgumentValueError.
+
+    `name` is the user's class in errors.
+    """
     if value not in allowed:
         raise ArgumentValueError(
             f"{name}: got data_format={value!r}; wanted {' or '.join(map(repr, allowed))}"
@@ -37,7 +40,11 @@ def first_to_last(x: Tensor) -> Tensor:
 
 
 def spatial(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
-    """Convert an int, n ints, or the n + 2 ints of the older form (1, 1, ...) to n ints."""
+    """Convert an int, n ints, or n + 2 ints in the older form (1, 1, ...) to n ints.
+
+    The older form has an int for the batch and the channels first. `name` and `what` name the
+    user's class and argument in errors.
+    """
     if isinstance(value, (tuple, list)) and len(value) == n + 2:
         value = tuple(value)[2:]
     return tuple_of(name, what, value, n)

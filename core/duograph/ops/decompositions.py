@@ -1,7 +1,7 @@
 """Matrix decompositions and functions on the host: qr, eig, expm, logm, Householder products.
 
-Users and `linear_systems` call them. NumPy computes the primitive ops; 16-bit floats are refused,
-as by LAPACK. The gradients are made of ordinary ops.
+Users and `linear_systems` call them. The host computes the primitive ops by NumPy, and so by
+LAPACK, which has no 16-bit floats. The gradients are made of ordinary ops.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _part(x: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor:
 
 @op(name="qr", dtypes=_ANY, host_fallback=True)
 def qr_by(input: Tensor, full: bool):
-    """Primitive op: Q and R of matrices; `full` makes Q square."""
+    """Primitive op: Q and R of the QR decomposition of matrices; with `full`, Q is square."""
 
 
 @qr_by.infer
@@ -134,7 +134,8 @@ def _inverse(x: Tensor) -> Tensor:
 
 @tensor_method("qr")
 def qr(input: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """QR decomposition: orthonormal columns Q and upper triangular R (`mindspore.ops.qr`).
+    """Compute the QR decomposition: orthonormal columns Q and upper triangular R
+    (`mindspore.ops.qr`).
 
     Args:
         input: Tensor (..., m, n), float32, float64 or complex.
@@ -167,14 +168,15 @@ def _qr_primitive(input: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor]:
 
 @op(primitive="Geqrf", method="geqrf", dtypes=_ANY, host_fallback=True)
 def geqrf(input: Tensor):
-    """Householder vectors and factors of a QR decomposition, as LAPACK's (`mindspore.ops.geqrf`).
+    """Return the Householder vectors and factors of a QR decomposition, in LAPACK's form
+    (`mindspore.ops.geqrf`).
 
     Args:
         input: Tensor (..., m, n), float32, float64 or complex.
 
     Returns:
-        (y, tau): R in the upper triangle of y and the vectors below; tau (..., min(m, n)). They
-        have no gradient.
+        (y, tau): y has R in its upper triangle and the Householder vectors below it; tau
+        (..., min(m, n)) has their scale factors. There is no gradient.
 
     Raises:
         ValueError: fewer than two axes, or elements that are not finite.
@@ -206,11 +208,11 @@ def _(x):
 
 @op(primitive="Orgqr()(x, tau)", method="orgqr", dtypes=_ANY, promote="common", host_fallback=True)
 def orgqr(input: Tensor, input2: Tensor):
-    """First columns of the product of Householder reflections (`mindspore.ops.orgqr`).
+    """Return the first columns of the product of Householder reflections (`mindspore.ops.orgqr`).
 
     Args:
         input: Tensor (..., m, n) with the vectors below its diagonal, as `geqrf` returns it.
-        input2: tau: Tensor (..., k), k <= n <= m.
+        input2: Tensor (..., k), the scale factors tau of `geqrf`; k <= n <= m.
 
     Returns:
         Tensor (..., m, n) of orthonormal columns. It has no gradient.
@@ -258,16 +260,16 @@ def _(x, tau):
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
-    """Product of a matrix with the full Q of a QR decomposition (`mindspore.ops.ormqr`).
+    """Multiply a matrix by the full Q of a QR decomposition (`mindspore.ops.ormqr`).
 
     Args:
-        input, tau: as `geqrf` returns them: (..., m, k) and (..., k).
+        input, tau: Tensors (..., m, k) and (..., k), the results of `geqrf`.
         other: Tensor (..., m, n) or, if `left` is False, (..., n, m).
-        left: Q stands on the left.
-        transpose: the adjoint of Q.
+        left: whether Q is the left factor, else the right one.
+        transpose: whether to multiply by the adjoint of Q instead.
 
     Returns:
-        Tensor of the shape of `other`, which alone has a gradient.
+        Tensor of the shape of `other`. Only `other` has a gradient.
 
     Raises:
         ValueError: shapes that do not fit.
@@ -298,7 +300,10 @@ def _complex_dtype(dtype: DType) -> DType:
 
 @op(name="eig", dtypes=_ANY, host_fallback=True)
 def eig_by(input: Tensor):
-    """Primitive op: eigenvalues and eigenvectors of unit length, complex, in LAPACK's order."""
+    """Primitive op: eigenvalues, and eigenvectors of unit length in columns, in LAPACK's order.
+
+    Both results are complex.
+    """
 
 
 @eig_by.infer
@@ -338,7 +343,7 @@ def _(x, out, dout):
 
 
 def eig(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors of square matrices (`mindspore.ops.eig`).
+    """Return the eigenvalues and eigenvectors of square matrices (`mindspore.ops.eig`).
 
     Args:
         A: Tensor (..., n, n), float32, float64 or complex.
@@ -364,10 +369,10 @@ def eig(A: Tensor) -> tuple[Tensor, Tensor]:
 
 @tensor_method("eigvals")
 def eigvals(A: Tensor) -> Tensor:
-    """Eigenvalues of square matrices (`mindspore.ops.eigvals`).
+    """Return the eigenvalues of square matrices (`mindspore.ops.eigvals`).
 
     Args:
-        A: as of `eig`.
+        A: Tensor (..., n, n), float32, float64 or complex.
 
     Returns:
         Complex Tensor (..., n), in no particular order.
@@ -381,7 +386,10 @@ def eigvals(A: Tensor) -> Tensor:
 
 
 class Eig(Primitive):
-    """`Eig(compute_v=False)(x)`: eigenvalues, and vectors or a 0-d zero."""
+    """Eigenvalues of square matrices: `Eig(compute_v=False)(x)`.
+
+    The result is (eigenvalues, eigenvectors); without `compute_v` the second is a 0-d zero.
+    """
 
     def __init__(self, compute_v: bool = False) -> None:
         super().__init__()
@@ -432,8 +440,8 @@ def _expm(x: Array) -> Array:
 def _logm(x: Array) -> Array:
     """Return the principal logarithm of one square matrix.
 
-    Square roots (Denman and Beavers, 1976) bring the matrix near the identity, where a series
-    converges; the result is scaled back.
+    Square roots are taken (Denman and Beavers, 1976) until the matrix is near the identity, where a
+    series converges. The logarithm is 2 ** (number of roots) times the series.
     """
     eye = np.eye(len(x), dtype=x.dtype)
     roots = 0
@@ -493,7 +501,7 @@ def _(x, out, dout, kind):
 
 @primitive("MatrixExp()(x)", op="matrix_function")
 def matrix_exp(input: Tensor) -> Tensor:
-    """Exponential of square matrices (`mindspore.ops.matrix_exp`).
+    """Return the exponential of square matrices (`mindspore.ops.matrix_exp`).
 
     Args:
         input: Tensor (..., n, n), float32, float64 or complex.
@@ -526,7 +534,11 @@ def _logarithm(input: Tensor) -> Tensor:
 
 @op(name="permutation_of_pivots", dtypes=INTEGER, differentiable=False, host_fallback=True)
 def permutation_of_pivots(input: Tensor, count: int):
-    """Primitive op: rows 0 to count - 1 after the exchanges of LAPACK, whose numbers begin at 1."""
+    """Primitive op: the permutation of `count` rows that LAPACK's pivots describe.
+
+    Pivot k, counted from 1, is the row that was exchanged with row k. The result has the original
+    row numbers, counted from 0, in their new order.
+    """
 
 
 @permutation_of_pivots.infer

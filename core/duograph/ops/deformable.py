@@ -1,6 +1,7 @@
-"""Deformable convolution: every tap of the kernel reads at a place of its own, with a weight.
+"""Deformable convolution: each kernel element reads at a shifted position, with a weight.
 
-Users call it; it is made of other ops. Source: Zhu et al., Deformable ConvNets v2, CVPR 2019.
+Users call `deformable_conv2d`, which is made of other ops. A kernel element is called a tap.
+Source: Zhu et al., Deformable ConvNets v2, CVPR 2019.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def deformable_conv2d(
     deformable_groups: int = 1,
     modulated: bool = True,
 ) -> Tensor:
-    """2-D convolution with shifted taps (`mindspore.ops.deformable_conv2d`).
+    """Convolve images with a kernel whose elements (taps) read at shifted positions.
+
+    See `mindspore.ops.deformable_conv2d`.
 
     Args:
         x: (N, C, H, W).
@@ -46,10 +49,10 @@ def deformable_conv2d(
         bias: (C_out,), or None.
         groups: groups of the convolution.
         deformable_groups: groups of channels with shifts of their own.
-        modulated: True; the weights of the taps are used.
+        modulated: must be True: the weights of the taps are used.
 
     Returns:
-        (N, C_out, H_out, W_out). Places outside the image count as 0.
+        (N, C_out, H_out, W_out). Positions outside the image count as 0.
 
     Raises:
         ValueError: shapes or options that do not match.
@@ -100,9 +103,10 @@ def deformable_conv2d(
 
 
 def _sampled(x: Tensor, rows: Tensor, columns: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return bilinear samples (N, G, C, n) of (N, G, C, H * W) at n real positions, 0 outside.
+    """Interpolate maps bilinearly at real positions; positions outside the maps count as 0.
 
-    `rows` and `columns` have the axes N and G first, and n positions after them.
+    `x` has shape (N, G, C, H * W), the result (N, G, C, n). `rows` and `columns` have the axes N
+    and G first, and n positions after them; `size` is (H, W).
     """
     height, width = size
     batch, groups, channels, _ = x.shape

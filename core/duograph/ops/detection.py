@@ -1,6 +1,6 @@
 """Ops of object detection: overlap, encoding, non-maximum suppression, cropping.
 
-Users and their detection models call them. A box is (x1, y1, x2, y2).
+Users and their detection models call them. A box is (x1, y1, x2, y2) unless an op says otherwise.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def _check_boxes(name: str, **boxes: Tensor) -> None:
 
 @op(dtypes=FLOATING, promote="common", primitive='IOU(mode="iou")(anchor_boxes, gt_boxes)')
 def iou(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
-    """Overlap of boxes (`mindspore.ops.iou`).
+    """Return the overlap of each pair of boxes, from 0 to 1 (`mindspore.ops.iou`).
 
     Args:
         anchor_boxes: Tensor (n, 4), floating.
         gt_boxes: Tensor (m, 4).
-        mode: ``"iou"``: over their union; ``"iof"``: over the ground-truth box.
+        mode: ``"iou"``: intersection over union; ``"iof"``: intersection over ground-truth box.
 
     Returns:
         Tensor (m, n).
@@ -112,7 +112,15 @@ def _centres(boxes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def bounding_box_encode(
     anchor_box: Tensor, groundtruth_box: Tensor, means: Sequence[float], stds: Sequence[float]
 ):
-    """Ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
+    """Encode ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
+
+    Args:
+        anchor_box, groundtruth_box: Tensors (n, 4), floating.
+        means, stds: four numbers each; an offset d becomes (d - mean) / std.
+
+    Returns:
+        Tensor (n, 4): the differences of the centres divided by the width or height of the anchor,
+        and the logarithms of the ratios of widths and heights.
 
     Raises:
         ValueError: boxes that are not (n, 4), or means and stds of another length.
@@ -151,8 +159,19 @@ def bounding_box_decode(
     stds: Sequence[float],
     wh_ratio_clip: float,
 ):
-    """Boxes from anchor boxes and offsets, clipped to `max_shape`
+    """Decode boxes from anchor boxes and offsets, and clip them to `max_shape`
     (`mindspore.ops.bounding_box_decode`).
+
+    Args:
+        anchor_box: Tensor (n, 4), floating.
+        deltas: Tensor (n, 4): offsets as `bounding_box_encode` returns them.
+        max_shape: (height, width) of the image.
+        means, stds: the arguments of `bounding_box_encode`.
+        wh_ratio_clip: bound of the widths and heights relative to those of the anchor, which are
+            clamped to [wh_ratio_clip, 1 / wh_ratio_clip].
+
+    Returns:
+        Tensor (n, 4).
 
     Raises:
         ValueError: boxes that are not (n, 4), or means and stds of another length.
@@ -210,7 +229,9 @@ def _four(name: str, what: str, value: object) -> tuple[float, ...]:
 
 @primitive("CheckValid()(bboxes, img_metas)")
 def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
-    """Whether boxes are inside an image of (height, width, ratio) (`mindspore.ops.check_valid`).
+    """Return whether boxes (n, 4) are inside an image (`mindspore.ops.check_valid`).
+
+    `img_metas` has the height, the width and a factor by which both are multiplied.
 
     Examples:
         >>> import duograph as ms
@@ -226,9 +247,11 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
 
 @op(host=True)
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
-    """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
+    """Primitive op: greedy non-maximum suppression of boxes (n, 5), on the host.
 
-    Returns boxes by descending score, int32 indices 0 .. n - 1, and a mask of the kept boxes.
+    A box is (x1, y1, x2, y2, score). Returns the boxes by descending score, the int32 numbers 0 ..
+    n - 1, and a mask of the boxes to keep: those whose intersection over union with each kept box
+    before is at most `iou_threshold`.
     """
 
 
@@ -263,7 +286,8 @@ def _(bboxes, iou_threshold):
 def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
     """Return the two cells beside each position `p` on an axis, for linear interpolation.
 
-    The result is [(index, weight), (index, weight)]; `size` is the number of cells of the axis.
+    The result is [(index, weight), (index, weight)], of tensors like `p`; `size` is the number of
+    cells of the axis.
     """
     low = stop_gradient(floor(p))
     part = p - low
@@ -275,8 +299,9 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
     """Interpolate feature maps bilinearly at positions (y, x); return a tensor (n, p, q, C).
 
-    `rows` (cells, C) has the cells of all maps, one map after another; each box's map begins at row
-    `start`, which broadcasts with `y` and `x` (n, p, q), positions in units of cells.
+    `rows` (cells, C) has the cells of all maps, one map of height * width cells after another.
+    `start` is the row where each box's map begins; it broadcasts with `y` and `x` (n, p, q), the
+    positions in units of cells.
     """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):
@@ -306,13 +331,13 @@ def roi_align(
     sample_num: int,
     roi_end_mode: int,
 ):
-    """Regions of interest resampled to one size (He et al., 2017).
+    """Resample regions of interest of feature maps to the same size (He et al., 2017).
 
     Args:
         features: Tensor (N, C, H, W), floating.
         rois: Tensor (m, 5): batch index, x1, y1, x2, y2 in the coordinates of the original image.
         pooled_height, pooled_width: size of the result.
-        spatial_scale: of the features to the original image.
+        spatial_scale: size of the features divided by that of the original image.
         sample_num: positions per cell and axis, at least 1.
         roi_end_mode: 1 if the end pixel belongs to the box; with 0, a box is at least one pixel
             of the features.
@@ -406,7 +431,7 @@ def crop_and_resize(
     method: str,
     outside: float,
 ):
-    """Crops of images resampled to one size (`mindspore.ops.crop_and_resize`).
+    """Crop boxes from images and resample them to a given size (`mindspore.ops.crop_and_resize`).
 
     Args:
         image: Tensor (N, H, W, C).
@@ -498,7 +523,10 @@ def _(
 
 
 class BoundingBoxEncode(Primitive):
-    """`BoundingBoxEncode(means=(0, 0, 0, 0), stds=(1, 1, 1, 1))(anchor_box, groundtruth_box)`."""
+    """Offsets of ground-truth boxes from anchor boxes.
+
+    `BoundingBoxEncode(means=(0, 0, 0, 0), stds=(1, 1, 1, 1))(anchor_box, groundtruth_box)`.
+    """
 
     op = bounding_box_encode
 
@@ -516,7 +544,10 @@ class BoundingBoxEncode(Primitive):
 
 
 class BoundingBoxDecode(Primitive):
-    """`BoundingBoxDecode(max_shape, means, stds, wh_ratio_clip=0.016)(anchor_box, deltas)`."""
+    """Boxes decoded from anchor boxes and offsets.
+
+    `BoundingBoxDecode(max_shape, means, stds, wh_ratio_clip=0.016)(anchor_box, deltas)`.
+    """
 
     op = bounding_box_decode
 
@@ -558,7 +589,8 @@ class NMSWithMask(Primitive):
     def __call__(self, bboxes: Tensor) -> Tensor:
         """Apply non-maximum suppression to boxes (n, 5): four coordinates and a score.
 
-        Returns (boxes by descending score, their indices in `bboxes`, mask of the boxes to keep).
+        Returns (boxes by descending score, the numbers 0 .. n - 1, mask of the sorted boxes to
+        keep).
         """
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")

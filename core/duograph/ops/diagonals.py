@@ -47,7 +47,10 @@ def _distance(x: Tensor) -> Tensor:
 
 
 def int_of(name: str, what: str, value: object) -> int:
-    """Return an integer argument, which may be a Tensor of one element, as an int, or raise."""
+    """Return an integer argument, which may be a Tensor of one element, as an int.
+
+    Raises ArgumentError for other values, with the user's function `name` and argument `what`.
+    """
     if isinstance(value, Tensor) and value.size == 1:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -56,20 +59,23 @@ def int_of(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Check the number of a diagonal; clamp it to -rows .. columns so that it fits int32."""
+    """Return the number of a diagonal as an int, clamped to -rows .. columns of matrices `x`.
+
+    Clamping keeps it in the range of int32. `name` is the user's function in errors.
+    """
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, int_of(name, "diagonal", diagonal)))
 
 
 def check_matrix(name: str, x: Tensor) -> None:
-    """Raise ShapeError if a tensor has fewer than two axes; `name` is the op's in the message."""
+    """Raise ShapeError if a tensor has fewer than two axes; `name` is the user's function."""
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
 
 
 @op(name="tril", method="tril", primitive="Tril(diagonal=0)")
 def tril(input: Tensor, diagonal: int = 0):
-    """The lower triangle of matrices, zeros above it (`mindspore.ops.tril`).
+    """Return the lower triangle of matrices, zeros above it (`mindspore.ops.tril`).
 
     Args:
         input: Tensor of at least two axes.
@@ -92,7 +98,7 @@ def tril(input: Tensor, diagonal: int = 0):
 
 @op(name="triu", method="triu", primitive="Triu(diagonal=0)")
 def triu(input: Tensor, diagonal: int = 0):
-    """The upper triangle of matrices, zeros below it (`mindspore.ops.triu`).
+    """Return the upper triangle of matrices, zeros below it (`mindspore.ops.triu`).
 
     Args:
         input: Tensor of at least two axes.
@@ -115,7 +121,7 @@ def triu(input: Tensor, diagonal: int = 0):
 
 @op(name="matrix_band_part", primitive="MatrixBandPart")
 def matrix_band_part(x: Tensor, lower: int, upper: int):
-    """The main diagonal of matrices with some below and above it, zeros elsewhere
+    """Keep the main diagonal of matrices and some below and above it; the rest becomes zero
     (`mindspore.ops.matrix_band_part`).
 
     Args:
@@ -172,18 +178,21 @@ def _tensor_diagonal(
     dim1: int | None = None,
     dim2: int | None = None,
 ) -> Tensor:
-    """Return a diagonal of two axes, which `dim1` and `dim2` name, too. See `ops.diagonal`."""
+    """Return a diagonal of the matrices in two axes; see `ops.diagonal`.
+
+    `dim1` and `dim2` are other names of `axis1` and `axis2`.
+    """
     return diagonal(self, offset, axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
 
 
 @cached_call
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal of the matrices that two axes make, as the last axis (`mindspore.ops.diagonal`).
+    """Return a diagonal of the matrices in two axes, as the last axis (`mindspore.ops.diagonal`).
 
     Args:
         input: Tensor of at least two axes.
         offset: 0 the main diagonal, positive ones above it.
-        dim1, dim2: the two axes, which leave the result.
+        dim1, dim2: the two axes, which the result does not have.
 
     Raises:
         ValueError: fewer than two axes, an axis out of range, or the same one twice.
@@ -216,7 +225,10 @@ def _tensor_trace(
     axis2: int = 1,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the sums of a diagonal of two axes, as NumPy does; see `ops.trace` for a matrix."""
+    """Return the sums of a diagonal of the matrices in two axes, as NumPy does.
+
+    `dtype` is the dtype of the sums, by default that of the elements.
+    """
     if (offset, axis1, axis2, dtype) == (0, 0, 1, None):
         return trace(self)
     chosen = diagonal(self, offset, axis1, axis2)
@@ -226,7 +238,7 @@ def _tensor_trace(
 
 @op(name="trace", primitive="Trace")
 def trace(input: Tensor):
-    """The sum of the main diagonal of a matrix (`mindspore.ops.trace`).
+    """Return the sum of the main diagonal of a matrix (`mindspore.ops.trace`).
 
     Raises:
         ValueError: not two axes.
@@ -247,7 +259,10 @@ def trace(input: Tensor):
 
 @op(name="diag_embed")
 def diag_embed_by(input: Tensor, offset: int):
-    """Composite op: square matrices with the last axis of `input` as a diagonal, else zero."""
+    """Composite op: square matrices with the last axis of `input` as a diagonal, zeros elsewhere.
+
+    `offset` is the number of the diagonal, positive above the main one.
+    """
     size = input.shape[-1] + abs(offset)
     lead = input.shape[:-1]
     # Row i has input[i] on a diagonal above the main one, and input[i + offset] on one below.
@@ -261,7 +276,7 @@ def diag_embed_by(input: Tensor, offset: int):
 
 @cached_call
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The last axis as a diagonal of matrices of zeros (`mindspore.ops.diag_embed`).
+    """Return matrices of zeros with the last axis as a diagonal (`mindspore.ops.diag_embed`).
 
     Args:
         input: Tensor of at least one axis.
@@ -292,7 +307,7 @@ tensor_method("diag_embed")(diag_embed)
 @primitive("Diag")
 @cached_call
 def diag(input: Tensor) -> Tensor:
-    """The elements on the diagonal of zeros; a tensor of n axes becomes one of 2n
+    """Put the elements on the diagonal of a tensor of zeros; n axes become 2n
     (`mindspore.ops.diag`).
 
     Examples:
@@ -311,9 +326,9 @@ def diag(input: Tensor) -> Tensor:
 
 @tensor_method("diag")
 def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
-    """Return zeros with this tensor's elements on a diagonal. See `ops.diag`.
+    """Return a tensor of zeros with this tensor's elements on a diagonal; see `ops.diag`.
 
-    A tensor that is not 1-d can only use the main diagonal.
+    `diagonal` is the number of the diagonal, which must be 0 unless this tensor is 1-d.
     """
     if diagonal == 0:
         return diag(self)
@@ -328,7 +343,7 @@ def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
 @tensor_method("diagflat")
 @cached_call
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """All elements, in row-major order, on a diagonal of zeros (`mindspore.ops.diagflat`).
+    """Put all elements, in row-major order, on a diagonal of zeros (`mindspore.ops.diagflat`).
 
     Examples:
         >>> import duograph as ms
@@ -343,7 +358,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 @op(name="set_diagonal", promote="common")
 def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
-    """Composite op: `input` with a diagonal of its last two axes replaced by `values`."""
+    """Composite op: `input` with diagonal `offset` of its last two axes replaced by `values`."""
     rows = input.shape[-2]
     n = values.shape[-1]
     lead = [0] * (values.ndim - 1)
@@ -359,7 +374,7 @@ def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """`input` with a diagonal replaced by `src` (`mindspore.ops.diagonal_scatter`).
+    """Return `input` with a diagonal replaced by `src` (`mindspore.ops.diagonal_scatter`).
 
     Args:
         input: Tensor of at least two axes.
@@ -387,18 +402,18 @@ def diagonal_scatter(
 
 
 def diagonal_length(shape: Sequence[int], offset: int) -> int:
-    """Return the length of a diagonal of the last two axes."""
+    """Return the length of diagonal `offset` of the last two axes of a shape."""
     return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
 
 
 def as_number(value: object) -> object:
-    """Return the number in a Tensor of one element; anything else as it is."""
+    """Return the number in a Tensor of one element; return any other value unchanged."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 @op(primitive="FillDiagonal(fill_value, wrap=False)")
 def fill_diagonal(input: Tensor, value: Number, wrap: bool):
-    """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
+    """Return a copy with one value on the main diagonal, where all indices are equal.
 
     Args:
         input: Tensor of two axes, or of more of equal size.

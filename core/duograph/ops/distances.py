@@ -26,11 +26,11 @@ __all__ = ["Cdist", "EuclideanNorm", "bidense", "dist", "pdist", "vecdot"]
 
 @primitive("Pdist(p=2.0)(x)")
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Distances of all pairs of rows (`mindspore.ops.pdist`).
+    """Return the distances of all pairs of rows (`mindspore.ops.pdist`).
 
     Args:
         input: Tensor (..., n, d), floating.
-        p: degree of the norm, 0 or more; may be infinite.
+        p: degree of the norm, non-negative; may be infinite.
 
     Returns:
         Tensor (..., n (n - 1) / 2): the distances of rows 0 and 1, 0 and 2, ..., n - 2 and n - 1.
@@ -69,18 +69,18 @@ class Cdist(Primitive):
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """p-norm of the difference of two tensors (`mindspore.ops.dist`).
+    """Return the p-norm of the difference of two tensors (`mindspore.ops.dist`).
 
     Args:
         input, other: floating Tensors whose shapes broadcast.
-        p: degree of the norm, 0 or more.
+        p: degree of the norm, non-negative.
 
     Returns:
         0-d Tensor.
 
     Raises:
         ValueError: p below 0, or shapes that do not broadcast.
-        TypeError: an operand is no Tensor.
+        TypeError: an operand is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -97,18 +97,19 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 
 def vecdot(x: Tensor, y: Tensor, *, axis: int = -1) -> Tensor:
-    """Dot products along an axis; the first operand is conjugated (`mindspore.ops.vecdot`).
+    """Return the dot products along an axis; the first operand is conjugated
+    (`mindspore.ops.vecdot`).
 
     Args:
         x, y: Tensors whose shapes broadcast.
-        axis: the axis.
+        axis: the axis to sum over.
 
     Returns:
-        Tensor without the axis.
+        Tensor of the broadcast shape without the axis.
 
     Raises:
         ValueError: shapes that do not broadcast, or an axis out of range.
-        TypeError: an operand is no Tensor.
+        TypeError: an operand is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -142,7 +143,7 @@ class EuclideanNorm(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor, axes: Tensor | tuple[int, ...]) -> Tensor:
-        """Return the norm of `x` over `axes`."""
+        """Return the root of the sum of squares over `axes`, in the dtype of `x`."""
         if isinstance(axes, Tensor):
             axes = tuple(axes.tolist()) if axes.ndim else (int(axes.item()),)
         wide = x if x.dtype.kind in "fc" else cast_to(x, float32)
@@ -151,7 +152,7 @@ class EuclideanNorm(Primitive):
 
 
 def bidense(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Bilinear layer: x1^T W x2 + b for each output feature (`mindspore.ops.bidense`).
+    """Apply a bilinear layer: x1^T W x2 + b for each output feature (`mindspore.ops.bidense`).
 
     Args:
         input1, input2: Tensors (..., in1) and (..., in2) with equal leading axes.

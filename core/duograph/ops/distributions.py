@@ -37,7 +37,10 @@ __all__ = [
 
 @op(differentiable=False)
 def random_laplace(state: Tensor, shape: Sequence[int], dtype: object):
-    """Composite op: random Laplace numbers of mean 0 and scale 1: sign times exponential."""
+    """Composite op: random Laplace numbers of mean 0 and scale 1.
+
+    Each is an exponential number with a random sign. `state` is the state of a random generator.
+    """
     bits = random_bits(state, shape)
     positive = equal(bitwise_and(bits, u32(1)), u32(1))
     size = neg(log(1.0 - fraction(bits)))
@@ -46,7 +49,7 @@ def random_laplace(state: Tensor, shape: Sequence[int], dtype: object):
 
 
 def standard_laplace(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
-    """Laplace numbers of mean 0 and scale 1 (`mindspore.ops.standard_laplace`).
+    """Draw random Laplace numbers of mean 0 and scale 1 (`mindspore.ops.standard_laplace`).
 
     Examples:
         >>> import duograph as ms
@@ -62,12 +65,12 @@ def laplace(
     lambda_param: Tensor | Number,
     seed: int | None = None,
 ) -> Tensor:
-    """Laplace numbers (`mindspore.ops.laplace`).
+    """Draw random Laplace numbers (`mindspore.ops.laplace`).
 
     Args:
-        shape: shape, broadcast with those of the parameters.
+        shape: shape that is broadcast with the shapes of `mean` and `lambda_param`.
         mean, lambda_param: location and scale, Tensors or numbers.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of float32.
@@ -92,7 +95,8 @@ _GAMMA_ROUNDS = 8
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Composite op: random numbers of gamma distributions of scale 1 (Marsaglia, Tsang 2000).
 
-    The number of rejection rounds is fixed.
+    `state` is the state of a random generator. The number of rejection rounds is constant, since
+    the op's graph has no loop; an element that no round accepts is set to about the mean.
     """
     a = broadcast_to(cast_to(alpha, float32), tuple(shape))
     small = less(a, 1.0)
@@ -134,12 +138,12 @@ def gamma(
     beta: Tensor | Number,
     seed: int | None = None,
 ) -> Tensor:
-    """Gamma numbers of shape alpha and rate beta (`mindspore.ops.gamma`).
+    """Draw random gamma numbers of shape alpha and rate beta (`mindspore.ops.gamma`).
 
     Args:
-        shape: leading shape; those of the parameters, broadcast, are appended.
+        shape: leading shape; the broadcast shape of alpha and beta is appended.
         alpha, beta: Tensors or numbers, positive.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of float32.
@@ -164,7 +168,7 @@ def gamma(
 def random_gamma(
     shape: int | Sequence[int] | Tensor, alpha: Tensor | Number, seed: int | None = None
 ) -> Tensor:
-    """Gamma numbers of rate 1 (`mindspore.ops.random_gamma`).
+    """Draw random gamma numbers of rate 1 (`mindspore.ops.random_gamma`).
 
     Examples:
         >>> import duograph as ms
@@ -180,14 +184,14 @@ def random_poisson(
     seed: int | None = None,
     dtype: DTypeLike = float32,
 ) -> Tensor:
-    """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
+    """Draw random Poisson numbers on the host (`mindspore.ops.random_poisson`).
 
-    They are whole numbers; their gradient by `rate` is zero by definition.
+    The numbers are integers; their gradient with respect to `rate` is zero by definition.
 
     Args:
-        shape: leading shape; that of `rate` is appended.
+        shape: leading shape; the shape of `rate` is appended.
         rate: Tensor of means.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
         dtype: dtype of the result.
 
     Returns:
@@ -209,9 +213,10 @@ def random_poisson(
 
 
 def _poisson(unit: Array, mean: Array) -> Array:
-    """Convert uniform numbers `unit` to Poisson numbers by inverting the distribution function.
+    """Convert uniform numbers in [0, 1) to Poisson numbers by inverting the distribution function.
 
-    Means of 500 and more use the normal approximation with continuity correction.
+    `mean` has a mean for each number `unit`. Means of 500 and more use the normal approximation
+    with continuity correction.
     """
     count = np.zeros(unit.shape)
     term = np.exp(-mean.astype(np.float64))
@@ -236,7 +241,7 @@ def _poisson(unit: Array, mean: Array) -> Array:
 def poisson(
     shape: int | Sequence[int] | Tensor, mean: Tensor | Number, seed: int | None = None
 ) -> Tensor:
-    """`random_poisson` in float32 (`mindspore.ops.poisson` of older releases).
+    """Draw random Poisson numbers of float32 (`mindspore.ops.poisson` of older releases).
 
     Examples:
         >>> import duograph as ms
@@ -254,11 +259,12 @@ def log_uniform_candidate_sampler(
     range_max: int = 5,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Classes sampled with a log-uniform distribution, on the host
+    """Draw classes with a log-uniform distribution, on the host
     (`mindspore.ops.log_uniform_candidate_sampler`).
 
     Returns:
-        (sampled classes, expected counts of the true classes, expected counts of the sampled ones).
+        (drawn classes, expected counts of the true classes, expected counts of the drawn classes).
+        A count is how often a class is expected in such a draw.
 
     Raises:
         ValueError: more unique samples than classes, or not `num_true` classes in a row.

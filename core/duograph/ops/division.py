@@ -1,6 +1,6 @@
 """Integer-quotient division (floor and truncated), and the remainders that belong to it.
 
-Every family may use these ops. Integers divided by 0 must yield 0, on every backend.
+Users and other ops call them. On every backend, an integer divided by 0 must be 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ __all__ = [
 
 
 def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Divide integers towards zero, from float32 estimates that are corrected until exact."""
+    """Divide integers, rounding towards zero; the quotient of a division by 0 is 0.
+
+    The quotient is estimated in float32 and corrected until it is exact.
+    """
     if x.dtype is bool_:
         return logical_and(x, y)
     zero = y == 0
@@ -61,9 +64,9 @@ class _FloatFormat(NamedTuple):
 
     Attributes:
         digits: bits of the quotient that one step of the division finds.
-        half: exponent of the factor 2^half + 1 that splits a significand into two halves.
-        large: a divisor above this is scaled down first, since the split would overflow.
-        scale: the power of two that scales it.
+        half: exponent h of the factor 2^h + 1 that splits a significand into two halves.
+        large: bound above which a divisor is scaled down first, since the split would overflow.
+        scale: power of two by which such a divisor is multiplied.
     """
 
     digits: int
@@ -81,10 +84,10 @@ _FORMATS = {
 def _long_division(rest: Tensor, divisor: Tensor) -> Tensor:
     """Return the exact remainder of a finite number >= 0 by a finite number > 0.
 
-    Schoolbook division in floats: the divisor is first multiplied by 2^digits until the quotient
-    has one digit left. Then each step subtracts a multiple of the divisor and divides it by
-    2^digits. The loops end when no element of the tensors needs another step; most operands need
-    none.
+    This is long division in floats with base 2^digits (see `_FloatFormat`). The divisor is first
+    multiplied by the base until the quotient has one digit. Then each step subtracts a multiple of
+    the divisor from the rest, and divides the divisor by the base. The loops end when no element of
+    the tensors needs another step; most operands need none.
     """
     power = 2.0 ** _FORMATS[rest.dtype].digits
 
@@ -103,10 +106,10 @@ def _long_division(rest: Tensor, divisor: Tensor) -> Tensor:
 
 
 def _one_digit(r: Tensor, d: Tensor) -> Tensor:
-    """Return the remainder of `r` by `d`, exact if the quotient is less than 2^digits.
+    """Return the remainder of `r` by `d`, which is exact if the quotient is less than 2^digits.
 
-    The quotient is rounded to the nearest whole number, so that the difference fits a significand;
-    its product with each half of `d` is exact.
+    The quotient is rounded to the nearest integer, so that the difference fits a significand; its
+    product with each half of `d` is exact (see `_FloatFormat`).
     """
     digits = _FORMATS[r.dtype]
     scale = select(d > digits.large, digits.scale, 1)
@@ -135,7 +138,7 @@ def _while(
     Args:
         body: function from carries and invariants to the next predicate and carries.
         predicate: 0-d bool: whether the first iteration runs.
-        carries: the loop's variables, as they are before the first iteration.
+        carries: initial values of the loop's variables.
         invariants: values that every iteration reads.
     """
     builder = GraphBuilder()
@@ -153,10 +156,11 @@ def _while(
     primitive="FloorDiv", dtypes=BOOL + REAL, promote="common", differentiable=False,
 )  # fmt: skip
 def floor_divide(input: Tensor, other: Tensor):
-    """Quotient rounded down; integers divided by 0 give 0 (`mindspore.ops.floor_divide`).
+    """Return the quotient rounded down; an integer divided by 0 is 0
+    (`mindspore.ops.floor_divide`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -203,10 +207,11 @@ def _(x, y):
     dtypes=BOOL + REAL, promote="common",
 )  # fmt: skip
 def remainder(input: Tensor, other: Tensor):
-    """Remainder with the sign of the divisor; integers modulo 0 give 0 (`mindspore.ops.remainder`).
+    """Return the remainder with the sign of the divisor; an integer modulo 0 is 0
+    (`mindspore.ops.remainder`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -252,10 +257,11 @@ def _(x, y):
 
 @op(primitive="TruncateDiv", dtypes=BOOL + REAL, promote="common", differentiable=False)
 def truncate_div(input: Tensor, other: Tensor):
-    """Quotient rounded towards zero; integers divided by 0 give 0 (`mindspore.ops.TruncateDiv`).
+    """Return the quotient rounded towards zero; an integer divided by 0 is 0
+    (`mindspore.ops.TruncateDiv`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -298,10 +304,11 @@ def _(x, y):
 
 @op(method="fmod", dtypes=BOOL + REAL, promote="common", primitive=["Mod", "TruncateMod"])
 def fmod(input: Tensor, other: Tensor):
-    """Remainder with the sign of `input`; integers modulo 0 give 0 (`mindspore.ops.fmod`).
+    """Return the remainder with the sign of `input`; an integer modulo 0 is 0
+    (`mindspore.ops.fmod`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -354,13 +361,13 @@ mod = remainder
 def div(
     input: Tensor | int | float, other: Tensor | int | float, *, rounding_mode: str | None = None
 ) -> Tensor:
-    """Quotient of elements (`mindspore.ops.div`).
+    """Return the quotient of elements (`mindspore.ops.div`).
 
     Args:
         input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
             common one.
         rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
-            it down, ``"trunc"`` towards zero, and integers stay integers.
+            it down, ``"trunc"`` towards zero, and integers remain integers.
 
     Returns:
         Tensor of the broadcast shape.

@@ -1,6 +1,6 @@
 """Dropout of elements and of whole channels, as functions and ops.
 
-Users and layers call them.
+Users and layers call them. Without `training` the functions return their input unchanged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_drop
 
 @op()
 def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Dropout: elements zeroed with probability p, the others divided by 1 - p
+    """Set elements to zero with probability p, and divide the others by 1 - p
     (`mindspore.ops.dropout`).
 
     Args:
         input: Tensor of any shape, floating.
-        p: probability of zero.
+        p: probability that an element becomes zero.
         training: if False, `input` is returned unchanged.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
         inplace: ignored; the result is always returned.
 
     Returns:
@@ -67,7 +67,10 @@ def _(
 
 @op(name="dropout_with_mask")
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
-    """Composite op: `dropout` and its mask, of ones and zeros in the dtype of `input`."""
+    """Composite op: `dropout` and its mask, which has ones and zeros in the dtype of `input`.
+
+    `state` is the state of a random generator, and `p` the probability of a zero.
+    """
     kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
@@ -89,7 +92,7 @@ def _channels(name: str, input: Tensor, p: float, training: bool, ndims: Sequenc
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, L) zeroed (`mindspore.ops.dropout1d`).
+    """Set random whole channels of (N, C, L) to zero (`mindspore.ops.dropout1d`).
 
     Examples:
         >>> import duograph as ms
@@ -100,7 +103,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, H, W) zeroed (`mindspore.ops.dropout2d`).
+    """Set random whole channels of (N, C, H, W) to zero (`mindspore.ops.dropout2d`).
 
     Examples:
         >>> import duograph as ms
@@ -111,7 +114,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels of (N, C, D, H, W) zeroed (`mindspore.ops.dropout3d`).
+    """Set random whole channels of (N, C, D, H, W) to zero (`mindspore.ops.dropout3d`).
 
     Examples:
         >>> import duograph as ms
@@ -122,8 +125,9 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Set whole channels to SELU's negative saturation, preserving mean and variance (Klambauer et
-    al., 2017).
+    """Set random whole channels to SELU's negative limit, preserving mean and variance.
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,6 @@
 """Einstein summation (`einsum`): contractions become transposes, reductions and batched matmuls.
 
-Users call it. It has no kernel of its own.
+Users call it. It must be made of other ops, since no backend has a kernel for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["einsum"]
 
 
 def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """Einstein summation (`mindspore.ops.einsum`).
+    """Compute an Einstein summation (`mindspore.ops.einsum`).
 
     Args:
         equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that
@@ -63,7 +63,8 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
     """Parse an einsum equation; return (axis names of each operand, axis names of the result).
 
-    The axes of an ellipsis get numbered names, such as ``.1``.
+    The names are the letters; the axes of an ellipsis get numbered names, such as ``.1`` for the
+    last. Raises an error if the sizes of the operands do not match.
     """
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -114,7 +115,8 @@ def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[
 def _diagonals(x: Tensor, term: list[str]) -> tuple[Tensor, list[str]]:
     """Merge axes of an operand that have the same einsum letter into one, along their diagonal.
 
-    Returns the tensor and its remaining axis names. Example: ``ii`` becomes ``i``.
+    `term` has the axis names of `x`. Returns the tensor and its remaining axis names. For example,
+    the names ``ii`` become ``i``.
     """
     names = list(dict.fromkeys(term))
     if len(names) == len(term):

@@ -1,6 +1,7 @@
 """Elementwise arithmetic: addition, multiplication, division, absolute values, minimum, maximum.
 
-Users and all other ops call them.
+Users and all other ops call them. Kernels and decompositions must agree with NumPy, whose functions
+are the reference rules.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = [
 
 @op(operators=["__add__"], reflected=["__radd__"], primitive="Add", promote="common", folds="biu")
 def add(input: Tensor, other: Tensor):
-    """Sum of elements; of bool: whether either is True (`mindspore.ops.add`).
+    """Add elements; for bool, return whether either is True (`mindspore.ops.add`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -61,7 +62,7 @@ def _(x, y, out, dout):
 
 @op(operators=["__sub__"], reflected=["__rsub__"], primitive="Sub", promote="common", folds="biu")
 def sub(input: Tensor, other: Tensor):
-    """Difference of elements; of bool: whether they differ (`mindspore.ops.sub`).
+    """Subtract elements; for bool, return whether they differ (`mindspore.ops.sub`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -100,7 +101,7 @@ def _(x, y, out, dout):
     promote="common", folds="biu",
 )  # fmt: skip
 def mul(input: Tensor, other: Tensor):
-    """Product of elements; of bool: whether both are True (`mindspore.ops.mul`).
+    """Multiply elements; for bool, return whether both are True (`mindspore.ops.mul`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -142,12 +143,11 @@ def _(x, y, out, dout):
     primitive=["RealDiv", "Div"],
 )
 def true_divide(input: Tensor, other: Tensor):
-    """Quotient of elements; integers and bool are converted to float32
-    (`mindspore.ops.true_divide`).
+    """Divide elements; integers and bool are converted to float32 (`mindspore.ops.true_divide`).
 
     Args:
-        input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as
-            float32.
+        input: Tensor of any shape, or a number; floating or complex; integers and bool are
+            converted to float32.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -178,7 +178,10 @@ def _(x, y, out, dout):
 
 
 def _scaled(x: Tensor, other: Tensor | Number, alpha: Number) -> Tensor | Number:
-    """Return alpha * other; an integer `other` is cast first if `x`, its partner, is floating."""
+    """Return alpha * other, the second operand of a sum or difference whose first operand is `x`.
+
+    An integer or bool tensor `other` is first cast to the dtype of `x` if that is floating.
+    """
     if isinstance(other, Tensor) and x.dtype.is_floating and other.dtype.kind in "biu":
         other = cast(other, x.dtype)
     return mul(other, alpha)
@@ -198,7 +201,7 @@ def _tensor_sub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> T
 
 @op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC, folds="biu")
 def neg(input: Tensor):
-    """Elements with the opposite sign; unsigned integers wrap (`mindspore.ops.neg`).
+    """Return the elements with the opposite sign; unsigned integers wrap (`mindspore.ops.neg`).
 
     Args:
         input: Tensor of any shape; integer, floating or complex.
@@ -236,7 +239,7 @@ def _(x):
 
 @op(method=["sign", "sgn"], primitive="Sign", dtypes=NUMERIC, differentiable=False, folds="biu")
 def sign(input: Tensor):
-    """-1, 0 or 1; NaN stays; complex numbers divided by their magnitude (`mindspore.ops.sign`).
+    """Return the signs: -1, 0, 1 or NaN; for complex numbers x / |x| (`mindspore.ops.sign`).
 
     Args:
         input: Tensor of any shape; integer, floating or complex.
@@ -284,7 +287,8 @@ def _(x):
     primitive=["Abs", "ComplexAbs"],
 )
 def abs(input: Tensor):
-    """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
+    """Return the absolute values; for complex numbers the magnitude, which is real
+    (`mindspore.ops.abs`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -324,7 +328,7 @@ def _(x):
 
 @op(method="square", primitive="Square", dtypes=NUMERIC, folds="biu")
 def square(input: Tensor):
-    """Elements times themselves (`mindspore.ops.square`).
+    """Return the squares of the elements (`mindspore.ops.square`).
 
     Args:
         input: Tensor of any shape; integer, floating or complex.
@@ -362,7 +366,7 @@ def _(x):
 
 @op(method="reciprocal", dtypes=INEXACT, promote="float", primitive=["Reciprocal", "Inv"])
 def reciprocal(input: Tensor):
-    """One divided by the elements (`mindspore.ops.reciprocal`).
+    """Return 1 divided by the elements (`mindspore.ops.reciprocal`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -399,7 +403,7 @@ def _(x):
 
 @op(method="maximum", primitive="Maximum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def maximum(input: Tensor, other: Tensor):
-    """The greater of two elements; NaN when either is (`mindspore.ops.maximum`).
+    """Return the greater of two elements; NaN if either is NaN (`mindspore.ops.maximum`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -447,7 +451,7 @@ def _shares(x: Tensor, y: Tensor, first: Tensor, dout: Tensor) -> tuple[Tensor, 
 
 @op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common", folds="biu")
 def minimum(input: Tensor, other: Tensor):
-    """The smaller of two elements; NaN when either is (`mindspore.ops.minimum`).
+    """Return the smaller of two elements; NaN if either is NaN (`mindspore.ops.minimum`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -487,7 +491,7 @@ def _(x, y):
 
 @op(method="fmax", primitive="Fmax", dtypes=BOOL + REAL, promote="common")
 def fmax(input: Tensor, other: Tensor):
-    """The greater of two elements; the other one where one is NaN (`mindspore.ops.fmax`).
+    """Return the greater of two elements; the other one where one is NaN (`mindspore.ops.fmax`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -529,7 +533,7 @@ def _(x, y):
 
 @op(method="fmin", primitive="Fmin", dtypes=BOOL + REAL, promote="common")
 def fmin(input: Tensor, other: Tensor):
-    """The smaller of two elements; the other one where one is NaN (`mindspore.ops.fmin`).
+    """Return the smaller of two elements; the other one where one is NaN (`mindspore.ops.fmin`).
 
     Args:
         input: Tensor of any shape, or a number; any dtype but complex.
@@ -570,7 +574,7 @@ def _(x, y):
 
 
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself (`mindspore.ops.positive`).
+    """Return the tensor itself (`mindspore.ops.positive`).
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,6 @@
 """The error function erf and its complement erfc, as elementwise ops.
 
-Users and activations call them.
+Users and activations call them. Their decompositions evaluate the same polynomials as the kernels.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ _ERFCX_64 = [
 
 
 def _by_math(function: Callable[[float], float], x: Array) -> Array:
-    """Apply a function of Python's math module to each element, in float64; keep the dtype."""
+    """Apply a function of Python's math module to each element, in float64.
+
+    The result has the dtype of `x`.
+    """
     return np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
 
@@ -78,7 +81,7 @@ def _horner(x: Tensor, coefficients: list[float]) -> Tensor:
 
 @op(method="erf", primitive="Erf", dtypes=FLOATING, promote="float")
 def erf(input: Tensor):
-    """The error function (`mindspore.ops.erf`).
+    """Return the error function (`mindspore.ops.erf`).
 
     Args:
         input: Tensor of any shape; floating; integers and bool are converted to float32.
@@ -125,7 +128,8 @@ def _(x):
 
 @op(method="erfc", primitive="Erfc", dtypes=FLOATING, promote="float")
 def erfc(input: Tensor):
-    """``1 - erf(x)``, accurate for large elements too (`mindspore.ops.erfc`).
+    """Return ``1 - erf(x)`` for each element x, also accurate for large elements
+    (`mindspore.ops.erfc`).
 
     Args:
         input: Tensor of any shape; floating; integers and bool are converted to float32.

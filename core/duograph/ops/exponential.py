@@ -1,6 +1,7 @@
 """Exponentials and logarithms, as elementwise ops with gradients.
 
-Users and other ops call them.
+Users and other ops call them. Functions such as `expm1` and `log1p` must stay accurate near zero
+in decompositions, too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LN2 = 0.6931471805599453
 
 @op(method="exp", primitive="Exp", dtypes=INEXACT, promote="float")
 def exp(input: Tensor):
-    """e to the power of the elements (`mindspore.ops.exp`).
+    """Return e to the power of the elements (`mindspore.ops.exp`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -58,7 +59,7 @@ def _(x, out, dout):
 
 @op(method="exp2", dtypes=FLOATING, promote="float")
 def exp2(input: Tensor):
-    """2 to the power of the elements (`mindspore.ops.exp2`).
+    """Return 2 to the power of the elements (`mindspore.ops.exp2`).
 
     Args:
         input: Tensor of any shape; floating; integers and bool are converted to float32.
@@ -96,7 +97,8 @@ def _(x):
 
 @op(method="expm1", primitive="Expm1", dtypes=INEXACT, promote="float")
 def expm1(input: Tensor):
-    """``exp(x) - 1``, accurate for small elements too (`mindspore.ops.expm1`).
+    """Return ``exp(x) - 1`` for each element x, also accurate for small elements
+    (`mindspore.ops.expm1`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -140,7 +142,7 @@ def _(x):
 
 @op(method="log", primitive="Log", dtypes=INEXACT, promote="float")
 def log(input: Tensor):
-    """Natural logarithm; NaN below 0, minus infinity at 0 (`mindspore.ops.log`).
+    """Return the natural logarithm; NaN below 0, minus infinity at 0 (`mindspore.ops.log`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -170,7 +172,8 @@ def _(x, out, dout):
 
 @op(method="log1p", primitive="Log1p", dtypes=INEXACT, promote="float")
 def log1p(input: Tensor):
-    """``log(1 + x)``, accurate for small elements too (`mindspore.ops.log1p`).
+    """Return ``log(1 + x)`` for each element x, also accurate for small elements
+    (`mindspore.ops.log1p`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -224,7 +227,7 @@ def _(x):
 
 @op(method="log2", dtypes=INEXACT, promote="float")
 def log2(input: Tensor):
-    """Logarithm to the base 2 (`mindspore.ops.log2`).
+    """Return the logarithm to the base 2 (`mindspore.ops.log2`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -259,7 +262,7 @@ def _(x):
 
 @op(method="log10", dtypes=INEXACT, promote="float")
 def log10(input: Tensor):
-    """Logarithm to the base 10 (`mindspore.ops.log10`).
+    """Return the logarithm to the base 10 (`mindspore.ops.log10`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -294,11 +297,11 @@ def _(x):
 
 @op(method="xlogy", primitive="Xlogy", dtypes=FLOATING, promote="float")
 def xlogy(input: Tensor, other: Tensor):
-    """``input * log(other)``, 0 where `input` is 0 (`mindspore.ops.xlogy`).
+    """Return ``input * log(other)``, and 0 where `input` is 0 (`mindspore.ops.xlogy`).
 
     Args:
         input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
-            taken as float32.
+            converted to float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -322,10 +325,10 @@ def _(s, x, y):
 
 @op(method="xdivy", primitive="Xdivy", dtypes=FLOATING, promote="float")
 def xdivy(x: Tensor, y: Tensor):
-    """``x / y``, 0 where `x` is 0 (`mindspore.ops.xdivy`).
+    """Return ``x / y``, and 0 where `x` is 0 (`mindspore.ops.xdivy`).
 
     Args:
-        x, y: Tensors or numbers; floating, the shapes broadcast; integers and bool are taken as
+        x, y: Tensors or numbers; floating, the shapes broadcast; integers and bool are converted to
             float32.
 
     Returns:
@@ -350,11 +353,11 @@ def _(s, x, y):
 
 @op(method="logaddexp", dtypes=FLOATING, promote="float", elementwise=True)
 def logaddexp(input: Tensor, other: Tensor):
-    """``log(exp(input) + exp(other))`` without overflow (`mindspore.ops.logaddexp`).
+    """Return ``log(exp(input) + exp(other))`` without overflow (`mindspore.ops.logaddexp`).
 
     Args:
         input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
-            taken as float32.
+            converted to float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -380,9 +383,10 @@ def _(x, y, out, dout):
 
 
 def _shares(d: Tensor) -> tuple[Tensor, Tensor]:
-    """Return 1 / (1 + exp(-d)) and 1 / (1 + exp(d)); both are 1/2 where `d` is NaN.
+    """Return the derivatives of log(exp(x) + exp(y)) by x and by y, for d = x - y.
 
-    The gradient of logaddexp multiplies by them; equal infinities have a NaN difference `d`.
+    They are 1 / (1 + exp(-d)) and 1 / (1 + exp(d)), and both 1/2 where `d` is NaN, as it is for
+    equal infinities.
     """
     d = select(d == d, d, 0)
     return true_divide(1, 1 + exp(neg(d))), true_divide(1, 1 + exp(d))
@@ -390,11 +394,11 @@ def _shares(d: Tensor) -> tuple[Tensor, Tensor]:
 
 @op(method="logaddexp2", dtypes=FLOATING, promote="float")
 def logaddexp2(input: Tensor, other: Tensor):
-    """``log2(2**input + 2**other)`` without overflow (`mindspore.ops.logaddexp2`).
+    """Return ``log2(2**input + 2**other)`` without overflow (`mindspore.ops.logaddexp2`).
 
     Args:
         input, other: Tensors or numbers; floating, the shapes broadcast; integers and bool are
-            taken as float32.
+            converted to float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -429,7 +433,8 @@ def _(s, x, y):
 
 @op(method="logit", dtypes=FLOATING, promote="float", elementwise=True)
 def logit(input: Tensor):
-    """``log(x / (1 - x))``, the inverse of sigmoid (`mindspore.ops.logit`).
+    """Return ``log(x / (1 - x))`` for each element x, the inverse of sigmoid
+    (`mindspore.ops.logit`).
 
     Args:
         input: Tensor of any shape; floating.
@@ -462,7 +467,7 @@ def _(input: Tensor, eps: float | None = None):
 
 @tensor_method("ldexp")
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
-    """``x * 2**other`` (`mindspore.ops.ldexp`).
+    """Return ``x * 2**other`` (`mindspore.ops.ldexp`).
 
     Args:
         x: Tensor of any shape.

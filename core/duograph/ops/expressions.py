@@ -38,10 +38,10 @@ _NODES = (
 def expression_function(text: str) -> Callable[..., Tensor]:
     """Return the function of Tensors that computes an expression, element by element.
 
-    Its parameters are the expression's names, in the order in which they occur first.
+    Its parameters are the names in the expression, in the order of their first occurrence.
 
     Raises:
-        ArgumentValueError: the text is no expression, or has other parts than numbers, names,
+        ArgumentValueError: the text is not an expression, or has other parts than numbers, names,
             arithmetic, comparisons, `a if c else b` and known functions.
     """
     try:
@@ -55,7 +55,10 @@ def expression_function(text: str) -> Callable[..., Tensor]:
 
 
 def _operands(tree: ast.Expression, text: str) -> list[str]:
-    """Return the names of an expression's inputs in order; raise if a part is not allowed."""
+    """Return the names of an expression's inputs, in the order of their first occurrence.
+
+    Raises ArgumentValueError, which shows `text`, if a part of the expression is not allowed.
+    """
     names: dict[tuple[int, int], str] = {}
     functions = set()
     for node in ast.walk(tree):
@@ -86,7 +89,7 @@ def _refused(text: str, why: str) -> ArgumentValueError:
 
 
 class _Choices(ast.NodeTransformer):
-    """Replaces `a if c else b` by a call of `where`, since the condition is a Tensor."""
+    """Replaces ``a if c else b`` by ``where(c, a, b)``, since the condition is a Tensor."""
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
@@ -97,8 +100,8 @@ class _Choices(ast.NodeTransformer):
 def _function(tree: ast.Expression, names: list[str]) -> Callable[..., Tensor]:
     """Return the Python function of Tensors that computes an expression.
 
-    `_operands` must have accepted the expression, since its source is executed. `names` become the
-    function's parameters, in that order.
+    The function is made by `exec`, so `_operands` must have accepted the expression. `names` become
+    the function's parameters, in that order.
     """
     found = {name: OPS["select" if name == "where" else name] for name in FUNCTIONS}
     arguments = ", ".join(names)

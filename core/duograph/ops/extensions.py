@@ -1,7 +1,7 @@
-"""Registers the ops, gradient rules, decompositions and kernels that plugins provide.
+"""Registration of the ops, gradient rules, decompositions and kernels that plugins provide.
 
-The registry of backends calls it when plugins are loaded; programs call `add_kernels` and
-`remove_kernels`.
+The registry of backends calls it when plugins are loaded or disabled; programs call `add_kernels`
+and `remove_kernels`. Nothing of a plugin may be registered unless all of it is valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rules = Mapping[str, Callable[..., object]]
 
 
 def check(module: ModuleType) -> Callable[[], None]:
-    """Check what a plugin's hooks return; return the function that registers all of it.
+    """Check what the hooks of a plugin's module return; return a function that registers all of it.
 
     Raises:
         ArgumentError: a hook returned a value of another type than `backend.hookspecs` declares,
@@ -51,7 +51,7 @@ def check(module: ModuleType) -> Callable[[], None]:
 
 
 def check_backend(made: Backend) -> str | None:
-    """Return why the decompositions of a backend cannot be used, or None."""
+    """Return why the decompositions of backend `made` cannot be used, or None if they can."""
     for name in made.decompositions:
         if name not in OPS:
             return (
@@ -64,17 +64,17 @@ def check_backend(made: Backend) -> str | None:
 def add_kernels(*specs: KernelSpec, owner: str = "the program") -> None:
     """Add kernels to installed backends without an installed plugin, for tests and notebooks.
 
-    Calls and compiled functions use them from now on. `owner` names their provider in messages.
+    Later calls and compiled functions use them. `owner` names their provider in messages.
 
     Raises:
-        ArgumentError: a spec has a malformed field; none is added.
+        ArgumentError: a spec has a malformed field; then none is added.
     """
     added_kernels.install(added_kernels.checked(specs, OPS), owner)
     rules_changed()
 
 
 def remove_kernels(*specs: KernelSpec) -> None:
-    """Remove kernels that `add_kernels` added; those that are not in force are ignored."""
+    """Remove kernels that `add_kernels` added; specs that are not installed are ignored."""
     added_kernels.uninstall(specs)
     rules_changed()
 
@@ -86,7 +86,7 @@ def withdraw(module: str) -> None:
 
 
 def _ops(module: ModuleType) -> list[Op]:
-    """Call the hook `duograph_ops` of a plugin module; return the ops after checking them."""
+    """Call the hook `duograph_ops` of a plugin's module; return the ops after checking them."""
     found = _returned(module, "duograph_ops", ())
     if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
         raise ArgumentError(f"duograph_ops returned {type(found).__name__}; wanted a list of ops")

@@ -1,6 +1,7 @@
-"""The user's functions for the extremes of a tensor and their indices: max, min, argmax, argmin.
+"""Functions for the extremes of a tensor and their indices: max, min, argmax, argmin.
 
-They check the arguments and call ops of `ops.reduction`; the backends have kernels for those.
+Users call them. They check the arguments and call ops of `ops.reduction`, for which the backends
+have kernels.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 def _extreme_input(
     name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
 ) -> Tensor:
-    """Return `x` with `initial` wherever the mask `where` is False; `x` itself without a mask."""
+    """Return `x` with `initial` wherever the mask `where` is False; `x` itself without a mask.
+
+    `name` is the user's function in errors.
+    """
     if where is None or where is True:
         return x
     if initial is None:
@@ -82,7 +86,7 @@ def max(
     where: Tensor | bool | None = None,
     **dim: object,
 ) -> tuple[Tensor, Tensor]:
-    """Largest element along one axis and its index (`mindspore.ops.max`).
+    """Return the largest element along one axis and its index (`mindspore.ops.max`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -92,9 +96,9 @@ def max(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. The index is that of the first element that
-        equals the value once `initial` bounds every element. NaN is larger than any number; among
-        equal elements, the first wins.
+        (values, int64 indices) with the axis removed. Elements below `initial` count as `initial`,
+        also for the index. NaN counts as the largest number; among equal elements, the first is
+        taken.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.
@@ -119,7 +123,7 @@ def min(
     where: Tensor | bool | None = None,
     **dim: object,
 ) -> tuple[Tensor, Tensor]:
-    """Smallest element along one axis and its index (`mindspore.ops.min`).
+    """Return the smallest element along one axis and its index (`mindspore.ops.min`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -129,9 +133,9 @@ def min(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. The index is that of the first element that
-        equals the value once `initial` bounds every element. NaN is larger than any number; among
-        equal elements, the first wins.
+        (values, int64 indices) with the axis removed. Elements above `initial` count as `initial`,
+        also for the index. NaN counts as the smallest number; among equal elements, the first is
+        taken.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.
@@ -147,11 +151,12 @@ def min(
 
 
 def _method(name, x, args, initial, where, return_indices, other, sign):
-    """Implement Tensor.max (`sign` -1) and Tensor.min in all their call forms.
+    """Implement Tensor.max (`sign` -1) and Tensor.min (`sign` 1) in all their call forms.
 
-    A call with (dim, keepdim) returns (values, indices). One with (axis, keepdims) returns the
-    values alone, unless `return_indices` is set. One positional argument is taken as `dim`, unless
-    it is a tuple or list, or the call names `axis` or `keepdims`.
+    A call with (dim, keepdim) returns (values, indices). A call with (axis, keepdims) returns the
+    values alone, unless `return_indices` is set. `args` are the positional arguments, `other` the
+    keyword arguments for axes. An only positional argument is taken as `dim`, unless it is a tuple
+    or list, or the call names `axis` or `keepdims`.
     """
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
@@ -180,11 +185,11 @@ def tensor_max(
     return_indices: bool = False,
     **other: object,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Largest element (`mindspore.Tensor.max`).
+    """Return the largest element (`mindspore.Tensor.max`).
 
     Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` returns (values, indices);
-    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` returns
-    the values, or the pair.
+    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` returns the
+    values or, with `return_indices`, the pair.
 
     Examples:
         >>> import duograph as ms
@@ -205,7 +210,7 @@ def tensor_min(
     return_indices: bool = False,
     **other: object,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
+    """Return the smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
 
     Examples:
         >>> import duograph as ms
@@ -227,7 +232,7 @@ def amax(
     where: Tensor | bool | None = None,
     **dim: object,
 ) -> Tensor:
-    """Largest element over axes (`mindspore.ops.amax`).
+    """Return the largest element over axes (`mindspore.ops.amax`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -237,7 +242,8 @@ def amax(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+        Tensor with the axes removed; NaN if an element is NaN. The gradient is divided among equal
+        largest elements.
 
     Raises:
         ValueError: there are no elements and no `initial`, or an axis is out of range.
@@ -262,7 +268,7 @@ def amin(
     where: Tensor | bool | None = None,
     **dim: object,
 ) -> Tensor:
-    """Smallest element over axes (`mindspore.ops.amin`).
+    """Return the smallest element over axes (`mindspore.ops.amin`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -272,7 +278,8 @@ def amin(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        Tensor with the axes removed; NaN wins. Equal elements share the gradient.
+        Tensor with the axes removed; NaN if an element is NaN. The gradient is divided among equal
+        smallest elements.
 
     Raises:
         ValueError: there are no elements and no `initial`, or an axis is out of range.
@@ -301,7 +308,7 @@ def _arg(name, input, axis, keepdims, along):
 @tensor_method("argmax")
 @cached_call
 def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
-    """Index of the largest element along an axis (`mindspore.ops.argmax`).
+    """Return the index of the largest element along an axis (`mindspore.ops.argmax`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -309,7 +316,7 @@ def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
         keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
 
     Returns:
-        Tensor of int64. NaN is larger than any number; among equal elements, the first.
+        Tensor of int64. NaN counts as the largest number; among equal elements, the first is taken.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.
@@ -326,7 +333,7 @@ def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
 @tensor_method("argmin")
 @cached_call
 def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
-    """Index of the smallest element along an axis (`mindspore.ops.argmin`).
+    """Return the index of the smallest element along an axis (`mindspore.ops.argmin`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
@@ -334,8 +341,8 @@ def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
         keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
 
     Returns:
-        Tensor of int32, where `argmax` has int64. NaN is larger than any number; among equal
-        elements, the first.
+        Tensor of int32, where `argmax` has int64. NaN counts as the smallest number; among
+        equal elements, the first is taken.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.

@@ -1,7 +1,7 @@
 """LU decomposition and eigenvalues of symmetric matrices on the host, with gradients of ops.
 
-`duograph.scipy.linalg` calls them; MindSpore has no function of `ops` for them. NumPy computes the
-primitive ops; 16-bit floats are refused.
+`duograph.scipy.linalg` calls the ops; no public function of `ops` does. The host computes them by
+NumPy; 16-bit floats and complex numbers are refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def _identity(x: Tensor) -> Tensor:
 
 @op(name="eigh", dtypes=_REAL, host_fallback=True)
 def eigh_by(input: Tensor):
-    """Primitive op: eigenvalues, rising, and eigenvectors of the symmetric part of matrices."""
+    """Primitive op: ascending eigenvalues, and eigenvectors in columns, of symmetric matrices.
+
+    The matrices used are the symmetric parts, (x + x^T) / 2, of the operand.
+    """
 
 
 @eigh_by.infer
@@ -86,7 +89,11 @@ def _(x, out, dout):
 
 @op(name="lu", dtypes=_REAL, host_fallback=True)
 def lu_by(input: Tensor):
-    """Primitive op: L and U in one matrix, and the row exchanges, numbered from 1, as of LAPACK."""
+    """Primitive op: LU decomposition with row exchanges, in LAPACK's form.
+
+    Returns L (below the diagonal; its diagonal is 1) and U in one matrix, and pivots: pivot k,
+    counted from 1, is the row that was exchanged with row k.
+    """
 
 
 @lu_by.infer
@@ -107,7 +114,10 @@ def _(x):
 
 
 def _eliminate(a: Array, pivots: Array) -> None:
-    """Replace one matrix by its LU factors, in place; store the 1-based pivot rows in `pivots`."""
+    """Replace the matrix `a` by its LU factors, and fill `pivots` with the pivot rows, in place.
+
+    The rows are counted from 1.
+    """
     for k in range(pivots.size):
         best = k + int(np.abs(a[k:, k]).argmax())
         pivots[k] = best + 1
@@ -133,7 +143,10 @@ def _(x, out, dout):
 
 
 def permutation(pivots: Tensor, count: int, like: Tensor) -> Tensor:
-    """Return the matrices P with P L U = A for the row exchanges of `lu_by`."""
+    """Return the matrices P with P L U = A, for pivots (row exchanges) that `lu_by` returned.
+
+    `count` is the number of rows. The result has the dtype of `like`.
+    """
     order = permutation_of_pivots(pivots, count)
     shape = (*order.shape[:-1], count, count)
     rows = broadcast_to(reshape_to(order, (*order.shape[:-1], 1, count)), shape)

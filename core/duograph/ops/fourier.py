@@ -1,7 +1,8 @@
 """Discrete Fourier transforms: fft, rfft, hfft, their inverses and several axes, fftshift, fftfreq.
 
 Users, `numpy.fft` and `mint.fft` call the functions. All of them are made of one op, `dft`, which
-runs on the host for every device; nothing else here may compute a transform.
+runs on the host for every device. No other code here may compute a transform, so that one kernel
+suffices for all of them.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ Sizes = int | Sequence[int] | None
 
 @op(name="dft", dtypes=COMPLEX, host_fallback=True)
 def dft(input: Tensor, axes: Axes, inverse: bool, scale: float):
-    """Primitive op: the discrete Fourier transform over some axes, times `scale`.
+    """Primitive op: the discrete Fourier transform over the given axes, times `scale`.
 
-    `inverse` changes the sign of the exponent; neither direction is normalised otherwise.
+    `inverse` changes the sign of the exponent. There is no other normalisation than `scale`.
     """
 
 
@@ -69,7 +70,10 @@ def as_complex(name: str, x: Tensor) -> Tensor:
 
 
 def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
-    """Return the factor by which a transform of `count` elements is multiplied for `norm`."""
+    """Return the factor of a transform of `count` elements for the normalisation `norm`.
+
+    `name` is the user's function in errors.
+    """
     if norm not in (None, "backward", "forward", "ortho"):
         raise ArgumentValueError(
             f"{name}: got norm={norm!r}; wanted 'backward', 'forward' or 'ortho'"
@@ -101,9 +105,10 @@ def _ints(name: str, what: str, value: Sizes) -> tuple[int, ...] | None:
 def _plan(
     name: str, x: Tensor, s: Sizes, dim: Sizes
 ) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
-    """Check the arguments `s` and `dim` of a transform; return (axes, sizes).
+    """Check the arguments `s` (sizes) and `dim` (axes) of a transform; return (axes, sizes).
 
-    The axes count from 0. A size of None leaves the axis as it is.
+    The axes are non-negative. A size of None stands for the axis's own size. `name` is the user's
+    function in errors.
     """
     sizes, dims = _ints(name, "s", s), _ints(name, "dim", dim)
     if dims is None:
@@ -142,7 +147,11 @@ def complex_transform(
 def of_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = False
 ) -> Tensor:
-    """Transform real elements; of the last axis of `dim`, return the first half of the result."""
+    """Transform real elements; return the first half of the result along the last axis of `dim`.
+
+    The other half would be the mirrored conjugate. `s`, `dim` and `norm` are the user's arguments,
+    `name` the user's function in errors.
+    """
     if x.dtype.is_complex:
         raise DTypeError(f"{name}: got {x.dtype.name}; wanted real elements")
     axes, _ = _plan(name, x, s, dim)
@@ -156,7 +165,12 @@ def of_real(
 def to_real(
     name: str, x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool = True
 ) -> Tensor:
-    """Return the real elements whose transform is `x`, given its first half on the last axis."""
+    """Return the real tensor whose transform is `x`, given its first half along the last axis.
+
+    The other half is the mirrored conjugate. `s`, `dim` and `norm` are the user's arguments, `name`
+    the user's function in errors. Without `inverse`, the exponent has the sign of a forward
+    transform.
+    """
     x = as_complex(name, x)
     axes, sizes = _plan(name, x, s, dim)
     if not axes:
@@ -185,13 +199,19 @@ _SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "orth
 
 
 def swapped(name: str, norm: str | None) -> str:
-    """Return the normalisation with the factors of the two directions exchanged."""
+    """Return the normalisation in which the factors of the two directions are exchanged.
+
+    For example, "forward" becomes "backward". `name` is the user's function in errors.
+    """
     scale_of(name, norm, 1, False)
     return _SWAPPED[norm]
 
 
 def _one(name: str, n: int | None, dim: int) -> tuple[Sizes, Sizes]:
-    """Convert a one-axis transform's `n` and `dim` to the tuples that `_plan` takes."""
+    """Convert a one-axis transform's `n` and `dim` to the tuples (s, dim) that `_plan` takes.
+
+    `name` is the user's function in errors.
+    """
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
         raise ArgumentError(f"{name}: got dim={dim!r}; wanted an int")
     return (None if n is None else (n,)), (dim,)
@@ -201,11 +221,12 @@ def _one(name: str, n: int | None, dim: int) -> tuple[Sizes, Sizes]:
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Discrete Fourier transform along an axis (`mindspore.ops.fft`).
+    """Compute the discrete Fourier transform along an axis (`mindspore.ops.fft`).
 
     Args:
-        input: Tensor; real elements are taken as complex64, float64 as complex128.
-        n: length of the axis; a longer one is cut, a shorter one gets zeros; default as it is.
+        input: Tensor; real elements are converted to complex64, float64 to complex128.
+        n: length of the axis; a longer axis is truncated, a shorter one padded with zeros; None
+            keeps it.
         dim: the axis.
         norm: factor 1/count of the inverse (``"backward"``, the default) or of this transform
             (``"forward"``), or its root in both (``"ortho"``).
@@ -215,7 +236,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: n or dim is no int.
+        TypeError: n or dim is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -226,20 +247,21 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of `fft` (`mindspore.ops.ifft`).
+    """Compute the inverse of `fft` (`mindspore.ops.ifft`).
 
     Args:
-        input: Tensor; real elements are taken as complex64, float64 as complex128.
-        n: length of the axis; a longer one is cut, a shorter one gets zeros; default as it is.
+        input: Tensor; real elements are converted to complex64, float64 to complex128.
+        n: length of the axis; a longer axis is truncated, a shorter one padded with zeros; None
+            keeps it.
         dim: the axis.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor.
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: n or dim is no int.
+        TypeError: n or dim is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -250,20 +272,22 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Fourier transform of real elements, without the redundant half (`mindspore.ops.rfft`).
+    """Compute the Fourier transform of real elements, without the redundant half
+    (`mindspore.ops.rfft`).
 
     Args:
         input: Tensor of real elements; float64 gives complex128, others complex64.
-        n: length of the axis; a longer one is cut, a shorter one gets zeros; default as it is.
+        n: length of the axis; a longer axis is truncated, a shorter one padded with zeros; None
+            keeps it.
         dim: the axis.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: complex elements, or n is no int.
+        TypeError: complex elements, or n is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -274,20 +298,20 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of `rfft`: real elements (`mindspore.ops.irfft`).
+    """Compute the inverse of `rfft`, which is real (`mindspore.ops.irfft`).
 
     Args:
         input: Tensor: the first half of a spectrum whose other half is its mirrored conjugate.
         n: length of the result along the axis; default 2 * (length - 1).
         dim: the axis.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: n or dim is no int.
+        TypeError: n or dim is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -298,20 +322,21 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Fourier transform, which is real, of a signal with Hermitian symmetry (`mindspore.ops.hfft`).
+    """Compute the Fourier transform, which is real, of a signal with Hermitian symmetry
+    (`mindspore.ops.hfft`).
 
     Args:
         input: Tensor: the first half of a signal whose other half is its mirrored conjugate.
         n: length of the result along the axis; default 2 * (length - 1).
         dim: the axis.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: n or dim is no int.
+        TypeError: n or dim is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -324,20 +349,21 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of `hfft` (`mindspore.ops.ihfft`).
+    """Compute the inverse of `hfft` (`mindspore.ops.ihfft`).
 
     Args:
         input: Tensor of real elements; float64 gives complex128, others complex64.
-        n: length of the axis; a longer one is cut, a shorter one gets zeros; default as it is.
+        n: length of the axis; a longer axis is truncated, a shorter one padded with zeros; None
+            keeps it.
         dim: the axis.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
 
     Raises:
         ValueError: n below 1, an axis out of range, or another norm.
-        TypeError: complex elements, or n is no int.
+        TypeError: complex elements, or n is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -382,7 +408,7 @@ def ifftshift(input: Tensor, dim: Sizes = None) -> Tensor:
     """Undo `fftshift` (`mindspore.ops.ifftshift`).
 
     Args:
-        input, dim: as of `fftshift`.
+        input, dim: the arguments of `fftshift`.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -408,7 +434,7 @@ def _frequencies(name: str, n: int, d: float, dtype: DTypeLike | None, half: boo
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """The frequencies of the elements of `fft` (`mindspore.ops.fftfreq`).
+    """Return the frequencies of the elements of `fft` (`mindspore.ops.fftfreq`).
 
     Args:
         n: number of elements.
@@ -420,7 +446,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
 
     Raises:
         ValueError: n below 1.
-        TypeError: n is no int, or an integer dtype.
+        TypeError: n is not an int, or an integer dtype.
 
     Examples:
         >>> import duograph as ms
@@ -431,10 +457,10 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """The frequencies of the elements of `rfft` (`mindspore.ops.rfftfreq`).
+    """Return the frequencies of the elements of `rfft` (`mindspore.ops.rfftfreq`).
 
     Args:
-        n, d, dtype: as of `fftfreq`.
+        n, d, dtype: as in `fftfreq`.
 
     Returns:
         Tensor (n // 2 + 1,).

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms over several axes: fft2, fftn, rfftn, hfftn and their inverses.
 
 Users, `numpy.fft` and `mint.fft` call the functions. They pass their arguments on to `fourier`,
-which computes the transforms.
+which computes the transforms; nothing is computed here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = [
 
 
 def fft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None) -> Tensor:
-    """`fft` over two axes (`mindspore.ops.fft2`).
+    """Compute `fft` over two axes (`mindspore.ops.fft2`).
 
     Args:
-        input: as of `fft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `fft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor.
@@ -45,13 +45,13 @@ def fft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None
 
 
 def ifft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None) -> Tensor:
-    """`ifft` over two axes (`mindspore.ops.ifft2`).
+    """Compute `ifft` over two axes (`mindspore.ops.ifft2`).
 
     Args:
-        input: as of `ifft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `ifft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor.
@@ -68,13 +68,13 @@ def ifft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | Non
 
 
 def rfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None) -> Tensor:
-    """`rfft` over two axes (`mindspore.ops.rfft2`).
+    """Compute `rfft` over two axes (`mindspore.ops.rfft2`).
 
     Args:
-        input: as of `rfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `rfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
@@ -93,13 +93,13 @@ def rfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | Non
 def irfft2(
     input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
-    """`irfft` over two axes (`mindspore.ops.irfft2`).
+    """Compute `irfft` over two axes (`mindspore.ops.irfft2`).
 
     Args:
-        input: as of `irfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `irfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
@@ -116,13 +116,13 @@ def irfft2(
 
 
 def hfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None) -> Tensor:
-    """`hfft` over two axes (`mindspore.ops.hfft2`).
+    """Compute `hfft` over two axes (`mindspore.ops.hfft2`).
 
     Args:
-        input: as of `hfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `hfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
@@ -141,13 +141,13 @@ def hfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | Non
 def ihfft2(
     input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None
 ) -> Tensor:
-    """`ihfft` over two axes (`mindspore.ops.ihfft2`).
+    """Compute `ihfft` over two axes (`mindspore.ops.ihfft2`).
 
     Args:
-        input: as of `ihfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `ihfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default the last two.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
@@ -164,13 +164,13 @@ def ihfft2(
 
 
 def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`fft` over several axes (`mindspore.ops.fftn`).
+    """Compute `fft` over several axes (`mindspore.ops.fftn`).
 
     Args:
-        input: as of `fft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `fft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor.
@@ -187,13 +187,13 @@ def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = N
 
 
 def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`ifft` over several axes (`mindspore.ops.ifftn`).
+    """Compute `ifft` over several axes (`mindspore.ops.ifftn`).
 
     Args:
-        input: as of `ifft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `ifft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor.
@@ -210,13 +210,13 @@ def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = 
 
 
 def rfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`rfft` over several axes (`mindspore.ops.rfftn`).
+    """Compute `rfft` over several axes (`mindspore.ops.rfftn`).
 
     Args:
-        input: as of `rfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `rfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
@@ -233,13 +233,13 @@ def rfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = 
 
 
 def irfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`irfft` over several axes (`mindspore.ops.irfftn`).
+    """Compute `irfft` over several axes (`mindspore.ops.irfftn`).
 
     Args:
-        input: as of `irfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `irfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
@@ -256,13 +256,13 @@ def irfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None =
 
 
 def hfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`hfft` over several axes (`mindspore.ops.hfftn`).
+    """Compute `hfft` over several axes (`mindspore.ops.hfftn`).
 
     Args:
-        input: as of `hfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `hfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Real Tensor.
@@ -279,13 +279,13 @@ def hfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = 
 
 
 def ihfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
-    """`ihfft` over several axes (`mindspore.ops.ihfftn`).
+    """Compute `ihfft` over several axes (`mindspore.ops.ihfftn`).
 
     Args:
-        input: as of `ihfft`.
-        s: sizes along the axes; a longer axis is cut, a shorter one gets zeros.
+        input: as in `ihfft`.
+        s: sizes along the axes; a longer axis is truncated, a shorter one padded with zeros.
         dim: the axes; default all, or as many of the last as there are sizes.
-        norm: as of `fft`.
+        norm: as in `fft`.
 
     Returns:
         Complex Tensor; the (last) axis has n // 2 + 1 elements.
@@ -305,15 +305,15 @@ def ihfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None =
 
 
 class FFTWithSize(Primitive):
-    """Transforms of the last 1 to 3 axes, by flags (`mindspore.ops.FFTWithSize`).
+    """Fourier transforms of the last 1 to 3 axes, chosen by flags (`mindspore.ops.FFTWithSize`).
 
     Args:
         signal_ndim: number of axes, 1 to 3.
-        inverse: the inverse transform.
-        real: of real elements (or to real ones, if inverse).
-        norm: as of `fft`.
-        onesided: a transform of real elements has the first half only.
-        signal_sizes: size of the result, for an inverse real transform.
+        inverse: whether to compute the inverse transform.
+        real: whether the elements are real (for an inverse transform, those of the result).
+        norm: as in `fft`.
+        onesided: whether the transform of real elements has the first half only.
+        signal_sizes: sizes of the result along the axes, for an inverse real transform.
 
     Raises:
         ValueError: another number of axes or norm.

@@ -2,8 +2,8 @@
 
 `gathering.py`, `scattering.py` and `indexing.py` build the public functions on them. Indices are
 int32 or int64, and negative ones count from the end. A kernel must not ignore an index out of
-range: it raises IndexError no later than when a value is read. For duplicate indices, `set` keeps
-the last update and `add` adds all of them.
+range: IndexError is raised no later than when the user reads a value. For duplicate indices, ops
+that set keep the last update, and ops that add add all of them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _INDEX_DTYPES = (int32, int64)
 
 
 def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
-    """Return NumPy indices with `n`, the axis size, added to negative ones.
+    """Return NumPy indices with negative ones made non-negative for an axis of size `n`.
 
     Raises:
-        IndexRangeError: an index is outside -n to n - 1.
+        IndexRangeError: an index is outside -n to n - 1; the message has the op's `name` and
+            `axis`.
     """
     wrong = (indices < -n) | (indices >= n)
     if wrong.any():
@@ -51,7 +52,7 @@ def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
 
 @op(name="checked_labels", composite=False, dtypes=INTEGER, differentiable=False, checks=True)
 def checked_labels_by(labels: Tensor, classes: int, owner: str):
-    """Primitive op: `labels`, after a check that each is 0 to `classes` - 1.
+    """Primitive op: `labels` unchanged, after a check that each is 0 to `classes` - 1.
 
     The error names `owner`, the function that the user called.
     """
@@ -79,10 +80,13 @@ def _(labels, classes, owner):
 
 
 def checked_labels(owner: str, labels: Tensor, classes: int) -> Tensor:
-    """Return integer labels as int32 or int64 indices; each must be 0 to `classes` - 1.
+    """Return integer labels as int32 or int64 indices, after a check of their range.
+
+    `owner` is the function that the user called.
 
     Raises:
-        LabelRangeError: a label out of range, no later than when a result is read.
+        LabelRangeError: a label is not 0 to `classes` - 1. It is raised no later than when the user
+            reads a result.
     """
     checked = checked_labels_by(labels, classes, owner)
     return checked if checked.dtype in _INDEX_DTYPES else cast_to(checked, int64)
@@ -94,15 +98,17 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 
 def from_zero(indices: Tensor, n: int) -> Tensor:
-    """Convert negative indices to non-negative ones by ops, inside the bodies of other ops."""
+    """Convert negative indices of an axis of size `n` to non-negative ones, by ops."""
     return select_by(indices < 0, indices + n, indices)
 
 
 def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
-    """Return the result shape of a gather: `indices` replaces the indexed axis in the shape.
+    """Return the result shape of a gather: `indices` replaces axis number `axis` of `shape`.
+
+    `indices` is the shape of the index tensor, `shape` that of the indexed tensor.
 
     Raises:
-        ShapeError: there is no axis to index.
+        ShapeError: `shape` is () and so has no axis.
     """
     if not shape:
         raise ShapeError("gather: got a 0-d operand; wanted at least one axis")
@@ -111,14 +117,14 @@ def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> t
 
 @op(composite=False, gather="rows", checks=True, primitive="Gather(batch_dims=0)")
 def gather(input: Tensor, indices: Tensor, axis: Axis):
-    """Slices along an axis, selected by indices (`mindspore.ops.gather`).
+    """Select slices along an axis by indices (`mindspore.ops.gather`).
 
     Args:
-        input_params: Tensor.
-        input_indices: integer Tensor of any shape; negative ones count from the end.
-        axis: int.
-        batch_dims: number of leading axes that both have in common; the gather is separate for
-            each.
+        input_params: Tensor from which slices are selected.
+        input_indices: integer Tensor of any shape; negative indices count from the end.
+        axis: the axis that is indexed.
+        batch_dims: number of leading axes that both tensors have in common; the gather is separate
+            for each index of these axes.
 
     Returns:
         Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] +
@@ -182,7 +188,7 @@ def _rows(name, x, indices, updates, axis):
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: a copy of `input` with the slices at `indices` of an axis replaced.
 
-    Of updates with the same index, the last one is kept.
+    If several updates have the same index, the last one is kept.
     """
 
 
@@ -262,7 +268,7 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return NumPy index arrays that select as ``take_along_axis(x, indices, axis)``.
+    """Return NumPy index arrays that select what ``take_along_axis(x, indices, axis)`` selects.
 
     There is one array per axis, and they broadcast to the shape of `indices`.
     """
@@ -272,7 +278,11 @@ def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
 
 
 def element_positions(shape: Sequence[int], indices: Tensor, axis: int) -> Tensor:
-    """Return the flat offsets of the elements at `indices` along `axis` of a dense buffer."""
+    """Return the flat offsets of the elements at `indices` along `axis` of a dense buffer.
+
+    `shape` is the shape of the buffer's tensor. An index out of range yields an offset out of
+    range, which the gather or scatter that uses it reports.
+    """
     steps = list(dense_strides(shape))
     step, steps[axis] = steps[axis], 0
     size = TensorType.of(tuple(shape), int32).size
@@ -292,7 +302,7 @@ def _flat(x: Tensor) -> Tensor:
 
 @op(name="gather_elements", composite=False, gather="elements", checks=True)
 def gather_elements_by(input: Tensor, indices: Tensor, axis: Axis):
-    """Primitive op: select elements by `indices` along `axis`, as NumPy's take_along_axis."""
+    """Primitive op: select elements by `indices` along `axis`, like NumPy's take_along_axis."""
 
 
 @gather_elements_by.infer
@@ -332,7 +342,10 @@ def _scattered_elements(
 
 @op(name="scatter_elements_set", composite=False, checks=True)
 def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
-    """Primitive op: copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
+    """Primitive op: a copy of `input` with the elements at `indices` along an axis replaced.
+
+    For axis 1, for example, out[i, indices[i, j]] = updates[i, j].
+    """
 
 
 @scatter_elements_set_by.infer
@@ -370,7 +383,10 @@ def _(x, indices, updates, out, dout, axis):
 
 @op(name="scatter_elements_add", composite=False, checks=True)
 def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
-    """Primitive op: a copy of `input`; adds updates[..i..] at [..indices[..i..]..] along `axis`."""
+    """Primitive op: a copy of `input` with `updates` added to the elements at `indices` of an axis.
+
+    For axis 1, for example, out[i, indices[i, j]] += updates[i, j].
+    """
 
 
 @scatter_elements_add_by.infer

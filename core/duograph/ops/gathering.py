@@ -1,7 +1,8 @@
 """Public functions that read by index: gather, gather_nd, take, index_select and others.
 
 They check and normalise the arguments of users, then call the primitives of `gather_scatter.py`.
-`indexing.py` and `scattering.py` use `linear_index` and `nd_index`. Nothing here writes.
+`indexing.py` and `scattering.py` use `linear_index` and `nd_index`. Functions that write by index
+belong to `scattering.py`.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ __all__ = [
 
 
 def linear_index(parts: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
-    """Combine one index per axis into an index of the single axis that merges axes of `sizes`.
+    """Combine one index tensor per axis into indices of one axis that merges axes of `sizes`.
 
-    The indices broadcast. An index out of range yields a merged index out of range, which the
+    The index tensors broadcast. An index out of range yields a merged index out of range, which the
     gather or scatter on the merged axis reports.
     """
     if len(parts) == 1:
@@ -75,7 +76,7 @@ def linear_index(parts: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
 def nd_index(shape: tuple[int, ...], indices: Tensor) -> Tensor:
     """Convert rows of indices to indices of one axis that merges the leading axes of `shape`.
 
-    A row is the last axis of `indices` and holds one index per leading axis.
+    A row runs along the last axis of `indices` and holds one index for each leading axis.
     """
     count = indices.shape[-1]
     lead = indices.shape[:-1]
@@ -85,7 +86,9 @@ def nd_index(shape: tuple[int, ...], indices: Tensor) -> Tensor:
 
 
 def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
-    """Return the number of leading axes that the rows of `indices` index.
+    """Return the number of leading axes that the rows (last axis) of `indices` index.
+
+    `shape` is the indexed shape, `name` the user's function in errors.
 
     Raises:
         ShapeError: the rows index more axes than exist, or none.
@@ -100,13 +103,21 @@ def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
 
 
 def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
-    """Raise IndexRangeError that names the bad index, after a gather kernel reported one."""
+    """Raise IndexRangeError that names the bad index, after a gather kernel reported one.
+
+    `n` is the size of the indexed axis. If indices are computed by the graph that is being built,
+    nothing is raised, since their values are unknown.
+    """
     if not isinstance(indices, GraphTensor):
         normal_indices(name, indices.asnumpy(), n, axis)
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError that names index and axis, after a gather_nd kernel reported one."""
+    """Raise IndexRangeError that names index and axis, after a gather_nd kernel reported one.
+
+    If indices are computed by the graph that is being built, nothing is raised, since their values
+    are unknown.
+    """
     if isinstance(indices, GraphTensor):
         return
     values = indices.asnumpy()
@@ -141,7 +152,10 @@ def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 
 
 @op(name="gather_batch")
 def gather_batch(input: Tensor, indices: Tensor, axis: Axis, batch_dims: int):
-    """Composite op: gather along `axis`, separately in each item of `batch_dims` leading axes."""
+    """Composite op: gather along `axis`, separately for each index of the leading axes.
+
+    `input` and `indices` have the first `batch_dims` axes in common.
+    """
     shape = input.shape
     lead, middle, rest = shape[:batch_dims], shape[batch_dims:axis], shape[axis + 1 :]
     batch, outer, n, inner = size_of(lead), size_of(middle), shape[axis], size_of(rest)
@@ -171,14 +185,14 @@ def _is_axis(value: object) -> bool:
 
 @cached_call
 def gather_elements(input: Tensor, dim: int, index: object) -> Tensor:
-    """Elements selected along an axis: out[i][j] = input[i][index[i][j]] for dim 1
+    """Select elements along an axis: out[i][j] = input[i][index[i][j]] for dim 1
     (`mindspore.ops.gather_elements`).
 
     Args:
         input: Tensor of at least one axis.
-        dim: int.
-        index: integer Tensor with as many axes, none but `dim` longer; negative ones count from the
-            end.
+        dim: the axis that is indexed.
+        index: integer Tensor with as many axes as `input`, of which only `dim` may be longer than
+            in `input`; negative indices count from the end.
 
     Returns:
         Tensor of the shape of `index`.
@@ -241,12 +255,12 @@ def gather_nd_by(input: Tensor, indices: Tensor):
 @tensor_method("gather_nd")
 @cached_call
 def gather_nd(input_x: Tensor, indices: object) -> Tensor:
-    """Elements or slices, selected by rows of indices (`mindspore.ops.gather_nd`).
+    """Select elements or slices by rows of indices (`mindspore.ops.gather_nd`).
 
     Args:
         input_x: Tensor.
-        indices: integer Tensor; its last axis lists an index for each of the leading axes;
-            negative ones count from the end.
+        indices: integer Tensor; its last axis has one index for each leading axis of `input_x` that
+            is indexed; negative indices count from the end.
 
     Returns:
         Tensor of shape indices.shape[:-1] + input_x.shape[indices.shape[-1]:].
@@ -270,7 +284,7 @@ def gather_nd(input_x: Tensor, indices: object) -> Tensor:
 
 @cached_call
 def index_select(input: Tensor, axis: int, index: object) -> Tensor:
-    """Slices along an axis, selected by a 1-d tensor of indices (`mindspore.ops.index_select`).
+    """Select slices along an axis by a 1-d tensor of indices (`mindspore.ops.index_select`).
 
     Raises:
         IndexError: an index out of range.
@@ -303,7 +317,7 @@ def _tensor_index_select(
 
 @cached_call
 def take(input: Tensor, index: object) -> Tensor:
-    """Elements of the flattened tensor, selected by indices (`mindspore.ops.take`).
+    """Select elements of the flattened tensor by indices (`mindspore.ops.take`).
 
     Raises:
         IndexError: an index out of range.
@@ -329,9 +343,10 @@ def _tensor_take(
 
     Args:
         indices: integer Tensor, or nested lists.
-        axis: default the flattened tensor.
+        axis: int, or None for the flattened tensor.
         mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps
             around, ``"raise"`` raises IndexError.
+        index: indices into the flattened tensor, instead of the other arguments.
     """
     if index is not None:
         return take(self, index)
@@ -397,12 +412,12 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 def _tensor_choose(
     self: Tensor, choices: Tensor | tuple[Tensor, ...] | list[Tensor], mode: str = "clip"
 ) -> Tensor:
-    """Choose each element from one of several tensors; this tensor has the index of the choice.
+    """Choose each element from one of several tensors; this tensor has the number of the choice.
 
     Args:
-        choices: tuple or list of Tensors, or one Tensor whose rows are used; they broadcast
-            with this tensor.
-        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps
+        choices: tuple or list of Tensors, or one Tensor whose slices along axis 0 are the choices.
+            They broadcast with this tensor.
+        mode: for a number out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps
             around, ``"raise"`` raises IndexError.
     """
     parts = choices if isinstance(choices, (tuple, list)) else unstack(choices)

@@ -1,7 +1,8 @@
 """Sampling of images at positions: grid_sample, and affine_grid, which computes positions.
 
-Users and layers call them. Both are composites with the gradient of their body; positions are
-operands, so nothing here may read their values.
+Users and layers call them. Both are made of other ops and get their gradients from these.
+Positions are tensors whose values may be unknown when a graph is built, so no code here may read
+them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
     """Reflect positions at the bounds `low2` / 2 and `high2` / 2 until they lie between these.
 
-    The bounds are passed doubled, because they may be half-integers. Equal bounds result in zeros.
+    The bounds are passed doubled, because they may be half-integers. If the bounds are equal, the
+    results are 0.
     """
     if low2 == high2:
         return x * 0.0
@@ -58,11 +60,12 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
         input: Tensor (N, C, H, W) or (N, C, D, H, W), floating.
         grid: Tensor (N, H', W', 2) or (N, D', H', W', 3): x, y (, z) in [-1, 1].
         mode: ``"bilinear"`` or ``"nearest"``.
-        padding_mode: outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
+        padding_mode: for positions outside the image: ``"zeros"``, ``"border"`` (its nearest cell)
+            or ``"reflection"`` at the border.
         align_corners: -1 and 1 mean the centres of the corner cells, else their outer edges.
 
     Returns:
-        Tensor (N, C, H', W').
+        Tensor (N, C, H', W') or (N, C, D', H', W').
 
     Raises:
         ValueError: shapes that do not fit; another mode.
@@ -101,9 +104,9 @@ def _coordinate(
 ) -> Tensor:
     """Convert sampling positions from [-1, 1] to units of cells along one axis of the image.
 
-    `points` has shape (N, count, spatial axes) and lists the image's last axis first. The result
-    (N, count) is reflected or clamped to the image as `padding_mode` says; `size` is the number of
-    cells.
+    `points` has shape (N, count, spatial axes), with the coordinate of the image's last axis first.
+    `size` is the number of cells of the axis. The result (N, count) is reflected at the image's
+    border or clamped to the image as `padding_mode` says.
     """
     n, count, k = points.shape
     at = k - 1 - axis
@@ -121,7 +124,9 @@ def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> 
     """Return the image cells that each sampling point interpolates between.
 
     Each item of the list is (index of the cell in the flattened image, weight or None for 1,
-    whether the cell is inside the image). `mode` "nearest" uses one cell, others 2 per axis.
+    whether the cell is inside the image), all tensors over the points. `coordinates` are the
+    points' positions along each spatial axis. Mode "nearest" has one item, "bilinear" 2 ** (number
+    of axes).
     """
     corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
     step = 1
@@ -180,12 +185,13 @@ def _(
 
 
 def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tensor:
-    """Sampling positions of an affine map, for `grid_sample` (`mindspore.ops.affine_grid`).
+    """Compute sampling positions by an affine map, for `grid_sample` (`mindspore.ops.affine_grid`).
 
     Args:
-        theta: Tensor (N, 2, 3) or (N, 3, 4).
+        theta: Tensor (N, 2, 3) or (N, 3, 4): matrices that map positions of the result to
+            positions of the image.
         size: (N, C, H, W) or (N, C, D, H, W) of the result.
-        align_corners: as of `grid_sample`.
+        align_corners: as in `grid_sample`.
 
     Returns:
         Tensor (N, H, W, 2) or (N, D, H, W, 3).

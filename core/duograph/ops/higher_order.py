@@ -1,7 +1,7 @@
-"""Higher-order functions: HyperMap, Map, MultitypeFuncGraph, partial, and the gradient transforms.
+"""Higher-order functions: HyperMap, Map, MultitypeFuncGraph, partial, get_grad and linearize.
 
-They are plain Python over users' functions. A compiled function unrolls them during compilation,
-so they must not depend on the values of tensors.
+Users call them with functions of their own. They are plain Python, which a compiled function
+unrolls during compilation, so they must not depend on the values of tensors.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def constexpr(
 
 
 def partial(function: Callable[..., R], /, *args: object, **kwargs: object) -> Callable[..., R]:
-    """`function` with its first arguments bound (`mindspore.ops.partial`).
+    """Return `function` with its first arguments bound (`mindspore.ops.partial`).
 
     Examples:
         >>> import duograph as ms
@@ -86,7 +86,7 @@ class Partial:
 def _of_class(name: str) -> Callable[[object], bool]:
     """Return a predicate: whether an object's class or a base of it is called `name`.
 
-    It goes by name because sparse tensors are defined in a module that is loaded later.
+    Names are compared because sparse tensors are defined in a module that is imported later.
     """
     return lambda v: any(c.__name__ == name for c in type(v).__mro__)
 
@@ -159,7 +159,10 @@ class MultitypeFuncGraph:
         self.entries: list[tuple[tuple[object, ...], Function]] = []
 
     def register(self, *type_names: object) -> Callable[[F], F]:
-        """Return a decorator: register a function for argument types (names, dtypes, classes)."""
+        """Return a decorator that registers a function for the given argument types.
+
+        A type is a name such as "Tensor", a dtype or a class.
+        """
         for pattern in type_names:
             if isinstance(pattern, str) and pattern not in _BY_NAME:
                 raise ArgumentError(
@@ -177,7 +180,7 @@ class MultitypeFuncGraph:
         """Return the last registered function whose argument types match these arguments.
 
         Raises:
-            TypeError: no function accepts them.
+            TypeError: no registered function accepts the arguments.
         """
         for patterns, function in reversed(self.entries):
             if len(patterns) == len(args) and all(map(_accepts, patterns, args)):
@@ -257,8 +260,9 @@ class Map:
 
 
 class HyperMap(Map):
-    """Apply a function to the leaves of nested sequences (`mindspore.ops.HyperMap`); arguments as
-    `Map`.
+    """Apply a function to the leaves of nested sequences (`mindspore.ops.HyperMap`).
+
+    The constructor takes the arguments of `Map`.
 
     Examples:
         >>> import duograph as ms
@@ -273,12 +277,12 @@ def get_grad(gradients: Any, identifier: int | Parameter | str) -> Tensor:
     """Return one gradient of a result of `grad(..., return_ids=True)` (`mindspore.get_grad`).
 
     Args:
-        gradients: the pairs of position, or name of a Parameter, and gradient.
+        gradients: nested tuples of pairs (position or name of a Parameter, gradient).
         identifier: the position, the Parameter, or its name.
 
     Raises:
         TypeError: `gradients` holds no such pairs.
-        KeyError: no gradient of that identifier.
+        KeyError: there is no gradient with that identifier.
 
     Examples:
         >>> import duograph as ms
@@ -312,8 +316,8 @@ def linearize(fn: Function, inputs: Any) -> tuple[Any, Function]:
         inputs: a Tensor, or a tuple of the arguments.
 
     Returns:
-        (``fn(*inputs)``, a function that maps a direction, a Tensor or a tuple with one for each
-        argument, to the change of the result).
+        (``fn(*inputs)``, derivative). The derivative is a function of a direction (a Tensor, or a
+        tuple with one for each argument) that returns the change of the result.
 
     Examples:
         >>> import duograph as ms

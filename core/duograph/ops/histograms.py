@@ -1,7 +1,7 @@
 """Counting and order statistics: histc, bincount, quantiles, confusion matrices, aminmax.
 
-Users and metrics call them. Counts have no gradient; quantiles have that of the elements they are
-interpolated from.
+Users and metrics call them. Counts have no gradient; the gradient of a quantile goes to the
+elements between which it is interpolated.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ __all__ = [
 
 @op(name="histogram", dtypes=(*FLOATING, *INTEGER), differentiable=False, host_fallback=True)
 def histogram_by(input: Tensor, bins: int, low: float, high: float):
-    """Primitive op: int64 counts of the elements in equal bins from `low` to `high`.
+    """Primitive op: int64 counts of the elements in `bins` equal bins from `low` to `high`.
 
-    The range is that of the elements where low = high. Elements outside count nowhere.
+    If low = high, the range is that of the elements. Elements outside the range are not counted.
     """
 
 
@@ -81,12 +81,13 @@ def _(x, bins, low, high):
 
 @tensor_method("histc")
 def histc(input: Tensor, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """Histogram with equal bins from `min` to `max` (`mindspore.ops.histc`).
+    """Count elements in equal bins from `min` to `max` (`mindspore.ops.histc`).
 
     Args:
         input: Tensor of any shape; real.
         bins: number of bins.
-        min, max: range; of the elements where both are equal. Elements outside count nowhere.
+        min, max: range of the bins; if both are equal, the range of the elements. Elements outside
+            are not counted.
 
     Returns:
         Tensor (bins,) of the dtype of `input`.
@@ -108,7 +109,7 @@ def _histogram(input: Tensor, bins: int, min: float, max: float) -> Tensor:
 
 
 class HistogramFixedWidth(Primitive):
-    """Histogram whose first and last bin take what lies outside.
+    """Histogram whose first and last bin also count the elements outside the range.
 
     `HistogramFixedWidth(nbins, dtype="int32")(x, range)`
 
@@ -142,7 +143,7 @@ class HistogramFixedWidth(Primitive):
 
 @tensor_method("bincount")
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each number occurs, or the sum of its weights (`mindspore.ops.bincount`).
+    """Count how often each number occurs, or sum its weights (`mindspore.ops.bincount`).
 
     The length of the result depends on the largest number, so compiled functions refuse it.
 
@@ -156,7 +157,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
     Raises:
         ValueError: other axes, a negative number, weights of another shape.
-        TypeError: elements that are no integers.
+        TypeError: elements that are not integers.
 
     Examples:
         >>> import duograph as ms
@@ -190,7 +191,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def _bincount(input: Tensor, size: Tensor | int, weights: Tensor) -> Tensor:
     """Count the numbers 0 to size - 1 in `input`; with `weights`, sum the weights instead.
 
-    Returns a tensor (size,). Empty `weights` count as none. Larger numbers are ignored.
+    Returns a tensor (size,). An empty tensor of weights means no weights. Larger numbers are
+    ignored.
     """
     length = int(size.item()) if isinstance(size, Tensor) else size
     flat = reshape_to(input, (input.size,))
@@ -203,9 +205,10 @@ def _bincount(input: Tensor, size: Tensor | int, weights: Tensor) -> Tensor:
 
 
 def _last(x: Tensor, axis: int | None, name: str) -> tuple[Tensor, tuple[int, ...], int]:
-    """Move an axis of `x` to the end; for None, flatten `x`.
+    """Move an axis of `x` to the end; if `axis` is None, flatten `x`.
 
-    Returns (the tensor, the sizes of its other axes, the axis's former number or -1 for None).
+    Returns (the tensor, the sizes of its other axes, the axis's former number or -1 if it was
+    None). `name` is the user's function in errors.
     """
     if axis is None:
         return reshape_to(x, (x.size,)), (), -1
@@ -260,17 +263,17 @@ def _quantile(
 def quantile(
     input: Tensor, q: Tensor | float, axis: int | None = None, keepdims: bool = False
 ) -> Tensor:
-    """Quantiles along an axis, interpolated linearly (`mindspore.ops.quantile`).
+    """Return the quantiles along an axis, interpolated linearly (`mindspore.ops.quantile`).
 
     Args:
         input: Tensor, floating.
         q: number in [0, 1], or Tensor of at most one axis.
-        axis: the axis; default all elements.
-        keepdims: whether the axis stays, as 1.
+        axis: int, or None for all elements.
+        keepdims: whether to keep the axis, with size 1.
 
     Returns:
-        Tensor without the axis; the axis of `q`, if it has one, comes first. NaN where there is
-        one among the elements.
+        Tensor without the axis; the axis of `q`, if it has one, comes first. A quantile of
+        elements with a NaN is NaN.
 
     Raises:
         ValueError: q outside of [0, 1] or of two axes, or an axis that is out of range or empty.
@@ -288,13 +291,13 @@ def quantile(
 def nanquantile(
     input: Tensor, q: Tensor | float, axis: int | None = None, keepdims: bool = False
 ) -> Tensor:
-    """Quantiles of the elements that are not NaN (`mindspore.ops.nanquantile`).
+    """Return the quantiles of the elements that are not NaN (`mindspore.ops.nanquantile`).
 
     Args:
-        input, q, axis, keepdims: as of `quantile`.
+        input, q, axis, keepdims: the arguments of `quantile`.
 
     Returns:
-        Tensor as of `quantile`; NaN where all elements are.
+        Tensor of the shape of `quantile`; NaN where all elements are NaN.
 
     Examples:
         >>> import duograph as ms
@@ -305,7 +308,7 @@ def nanquantile(
 
 
 class Quantile(Primitive):
-    """`Quantile(dim=None, keep_dims=False, ignore_nan=False)(x, q)`."""
+    """Quantiles along an axis: `Quantile(dim=None, keep_dims=False, ignore_nan=False)(x, q)`."""
 
     def __init__(
         self, dim: int | None = None, keep_dims: bool = False, ignore_nan: bool = False
@@ -314,7 +317,7 @@ class Quantile(Primitive):
         self.dim, self.keep_dims, self.ignore_nan = dim, keep_dims, ignore_nan
 
     def __call__(self, x: Tensor, q: Tensor | float) -> Tensor:
-        """Return the quantiles of `x`, for probabilities `q`, along the constructor's axis."""
+        """Return the quantiles of `x`, for probabilities `q`, along axis `dim`."""
         return _quantile("Quantile", x, q, self.dim, self.keep_dims, self.ignore_nan)
 
 
@@ -326,16 +329,16 @@ def nanmean(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Mean of the elements that are not NaN (`mindspore.ops.nanmean`).
+    """Return the mean of the elements that are not NaN (`mindspore.ops.nanmean`).
 
     Args:
-        input: Tensor, floating; integers are taken as float32.
+        input: Tensor, floating; integers are converted to float32.
         axis: int or tuple of ints; default all.
-        keepdims: whether the axes stay, as 1.
+        keepdims: whether to keep the axes, with size 1.
         dtype: dtype of the result.
 
     Returns:
-        Tensor without the axes; NaN where all elements are.
+        Tensor without the axes; NaN where all elements are NaN.
 
     Raises:
         ValueError: an axis out of range.
@@ -361,15 +364,15 @@ def nanmean(
 def aminmax(
     input: Tensor, *, axis: int | None = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest elements along an axis (`mindspore.ops.aminmax`).
+    """Return the smallest and the largest elements along an axis (`mindspore.ops.aminmax`).
 
     Args:
         input: Tensor, real.
-        axis: the axis; None: all.
-        keepdims: whether the axis stays, as 1.
+        axis: int, or None for all elements.
+        keepdims: whether to keep the axis, with size 1.
 
     Returns:
-        (smallest, largest) without the axis, of the elements that are not NaN.
+        (smallest, largest) without the axis, of the elements that are not NaN; NaN if all are.
 
     Raises:
         ValueError: an axis out of range.
@@ -411,7 +414,7 @@ class ConfusionMatrix(Primitive):
     ) -> Tensor:
         """Return the matrix (classes, classes) of counts, or of summed weights.
 
-        Row i and column j has the items with label i and prediction j.
+        The entry at row i, column j counts the items with label i and prediction j.
         """
         n = self.num_classes
         cells = cast_to(labels, int64) * n + cast_to(predictions, int64)
@@ -420,7 +423,7 @@ class ConfusionMatrix(Primitive):
 
 
 class EqualCount(Primitive):
-    """How many elements of two tensors of one shape are equal: `EqualCount()(x, y)`, int32 (1,)."""
+    """Number of equal elements of two tensors of the same shape: `EqualCount()(x, y)`."""
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the number of positions at which `x` and `y` are equal, as int32 of shape (1,)."""
@@ -434,7 +437,7 @@ class EqualCount(Primitive):
 
 
 class CompareAndBitpack(Primitive):
-    """Compare with a threshold, 8 results to a byte: `CompareAndBitpack()(x, threshold)`.
+    """Comparison with a threshold, 8 results to a byte: `CompareAndBitpack()(x, threshold)`.
 
     Examples:
         >>> import duograph as ms
@@ -444,7 +447,7 @@ class CompareAndBitpack(Primitive):
     """
 
     def __call__(self, x: Tensor, threshold: Tensor) -> Tensor:
-        """Pack the bits ``x > threshold`` into uint8, eight elements of the last axis in one.
+        """Pack the bits ``x > threshold`` into uint8, eight elements of the last axis to a byte.
 
         The first of the eight is the highest bit.
         """
@@ -461,12 +464,12 @@ class CompareAndBitpack(Primitive):
 
 @primitive("InTopK(k)(x1, x2)")
 def intopk(x1: Tensor, x2: Tensor, k: int) -> Tensor:
-    """Whether the score of the given class is among the k highest (`mindspore.ops.intopk`).
+    """Return whether the score of a given class is among the k highest (`mindspore.ops.intopk`).
 
     Args:
         x1: scores (n, classes), floating.
         x2: class of each row (n,), integer.
-        k: int.
+        k: number of highest scores that count.
 
     Returns:
         bool Tensor (n,); False for a class out of range or a score that is not finite.

@@ -1,8 +1,8 @@
 """Hyperbolic functions and their inverses.
 
-Users, activations and recurrent layers call them. Each keeps its hand-written scalar because the
-C and GPU libraries have the function; the bodies serve backends without it and must stay accurate
-near 0 and for large arguments.
+Users, activations and recurrent layers call them. Each has a scalar rule, which calls the function
+of the C or GPU library, and a decomposition for backends without it. Decompositions must stay
+accurate near 0 and for large arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 @op(method="sinh", primitive="Sinh", dtypes=INEXACT, promote="float")
 def sinh(input: Tensor):
-    """Hyperbolic sine (`mindspore.ops.sinh`).
+    """Return the hyperbolic sine (`mindspore.ops.sinh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -65,7 +65,7 @@ def _(x):
 
 @op(method="cosh", primitive="Cosh", dtypes=INEXACT, promote="float")
 def cosh(input: Tensor):
-    """Hyperbolic cosine (`mindspore.ops.cosh`).
+    """Return the hyperbolic cosine (`mindspore.ops.cosh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -101,7 +101,7 @@ def _(x):
 
 @op(method="tanh", primitive="Tanh", dtypes=INEXACT, promote="float")
 def tanh(input: Tensor):
-    """Hyperbolic tangent (`mindspore.ops.tanh`).
+    """Return the hyperbolic tangent (`mindspore.ops.tanh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -140,14 +140,14 @@ def _(x):
 def tanh_grad(dout: Tensor, out: Tensor):
     """Composite op: gradient of `tanh` with respect to its input: ``dout * (1 - out**2)``.
 
-    `out` is the result of `tanh`, `dout` the gradient of that result.
+    `out` is the result of `tanh`, `dout` the cotangent of that result.
     """
     return dout * (1 - square(conjugate(out)))
 
 
 @op(method=["asinh", "arcsinh"], primitive="Asinh", dtypes=INEXACT, promote="float")
 def asinh(input: Tensor):
-    """Inverse hyperbolic sine (`mindspore.ops.asinh`).
+    """Return the inverse hyperbolic sine (`mindspore.ops.asinh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -186,7 +186,7 @@ def _(x):
 
 @op(method=["acosh", "arccosh"], primitive="Acosh", dtypes=INEXACT, promote="float")
 def acosh(input: Tensor):
-    """Inverse hyperbolic cosine; NaN below 1 (`mindspore.ops.acosh`).
+    """Return the inverse hyperbolic cosine; NaN below 1 (`mindspore.ops.acosh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
@@ -227,7 +227,7 @@ def _(x):
 
 @op(method=["atanh", "arctanh"], primitive="Atanh", dtypes=INEXACT, promote="float")
 def atanh(input: Tensor):
-    """Inverse hyperbolic tangent; NaN outside [-1, 1] (`mindspore.ops.atanh`).
+    """Return the inverse hyperbolic tangent; NaN outside [-1, 1] (`mindspore.ops.atanh`).
 
     Args:
         input: Tensor of any shape; floating or complex; integers and bool are converted to float32.

@@ -1,7 +1,7 @@
-"""Colours of images and choices among boxes: RGBToHSV, AdjustHue, NonMaxSuppressionV3 and others.
+"""Primitive classes for the colours and sizes of images and the selection of boxes.
 
-Users construct the classes. Colours are on the last axis. The choices among boxes depend on values
-and run eagerly, on the host.
+Users construct the classes, such as RGBToHSV and NonMaxSuppressionV3. Colours are on the last axis.
+The selection of boxes depends on values and runs eagerly, on the host.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 def _channels(name: str, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the three channels of the last axis, each with a last axis of size 1.
 
-    They are float32 or float64. `name` is the op that error messages mention.
+    The channels are float32 or float64. `name` is the op that error messages mention.
     """
     if x.ndim < 1 or x.shape[-1] != 3:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted three channels on the last axis")
@@ -77,7 +77,7 @@ def _joined(parts: tuple[Tensor, Tensor, Tensor], like: Tensor) -> Tensor:
 
 
 class RGBToHSV(Primitive):
-    """Hue, saturation and value of red, green and blue in [0, 1]: `RGBToHSV()(images)`.
+    """Conversion of red, green and blue in [0, 1] to hue, saturation, value: `RGBToHSV()(images)`.
 
     Examples:
         >>> import duograph as ms
@@ -91,7 +91,7 @@ class RGBToHSV(Primitive):
 
 
 class HSVToRGB(Primitive):
-    """Red, green and blue of hue, saturation and value in [0, 1]: `HSVToRGB()(x)`.
+    """Conversion of hue, saturation, value in [0, 1] to red, green and blue: `HSVToRGB()(x)`.
 
     Examples:
         >>> import duograph as ms
@@ -105,17 +105,20 @@ class HSVToRGB(Primitive):
 
 
 class AdjustHue(Primitive):
-    """Turn the hue by `delta` of a full circle: `AdjustHue()(image, delta)`."""
+    """Rotation of the hues of an image by `delta`, a part of a full circle.
+
+    It is called as `AdjustHue()(image, delta)`.
+    """
 
     def __call__(self, image: Tensor, delta: Tensor | float) -> Tensor:
-        """Return an RGB image whose hues are rotated by `delta`, in turns of the colour circle."""
+        """Return an RGB image with hues rotated by `delta`, where 1 is a full turn."""
         h, s, v = _to_hsv(*_channels("AdjustHue", image))
         turned = h + delta
         return _joined(_to_rgb(turned - floor(turned), s, v), image)
 
 
 class AdjustSaturation(Primitive):
-    """Multiply the saturation by `scale`: `AdjustSaturation()(image, scale)`."""
+    """Scaling of the saturation of an image: `AdjustSaturation()(image, scale)`."""
 
     def __call__(self, image: Tensor, scale: Tensor | float) -> Tensor:
         """Return an RGB image whose saturations are multiplied by `scale` and clamped to [0, 1]."""
@@ -131,7 +134,11 @@ def _sizes(size: Tensor | Sequence[int]) -> tuple[int, ...]:
 
 
 class ResizeNearestNeighborV2(Primitive):
-    """`ResizeNearestNeighborV2(align_corners=False, half_pixel_centers=False)(x, size)`."""
+    """Resizing of images by nearest neighbours.
+
+    `ResizeNearestNeighborV2(align_corners=False, half_pixel_centers=False)(x, size)`; both options
+    must be False.
+    """
 
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
         super().__init__()
@@ -148,7 +155,10 @@ class ResizeNearestNeighborV2(Primitive):
 
 
 class ResizeLinear1D(Primitive):
-    """`ResizeLinear1D(coordinate_transformation_mode="align_corners")(x, size)`."""
+    """Resizing of signals by linear interpolation.
+
+    `ResizeLinear1D(coordinate_transformation_mode="align_corners")(x, size)`.
+    """
 
     def __init__(self, coordinate_transformation_mode: str = "align_corners") -> None:
         super().__init__()
@@ -160,13 +170,13 @@ class ResizeLinear1D(Primitive):
         self.coordinate_transformation_mode = coordinate_transformation_mode
 
     def __call__(self, x: Tensor, size: Tensor | Sequence[int]) -> Tensor:
-        """Resize signals (N, C, L) to the length `size` by linear interpolation."""
+        """Resize signals (N, C, L) by linear interpolation to `size`, a tuple of one int."""
         corners = self.coordinate_transformation_mode == "align_corners"
         return interpolate(x, _sizes(size), mode="linear", align_corners=corners)
 
 
 class DataFormatVecPermute(Primitive):
-    """Permute sizes from one data format to another.
+    """Permutation of one value per axis from one data format to another.
 
     `DataFormatVecPermute(src_format="NHWC", dst_format="NCHW")(input_x)`
 
@@ -182,7 +192,10 @@ class DataFormatVecPermute(Primitive):
         self.dst_format = wanted_format("DataFormatVecPermute", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Reorder values (4,), or pairs (4, 2), one per axis, to the destination's data format."""
+        """Reorder four values (4,), or pairs of values (4, 2), to the destination's data format.
+
+        Each value or pair belongs to an axis of the source format.
+        """
         if input_x.shape not in ((4,), (4, 2)):
             raise ShapeError(
                 f"DataFormatVecPermute: got shape {input_x.shape}; wanted (4,) or (4, 2)"
@@ -192,7 +205,7 @@ class DataFormatVecPermute(Primitive):
 
 
 class CheckNumerics(Primitive):
-    """Raise an error if an element is NaN or infinite: `CheckNumerics()(x)`."""
+    """Check that all elements are finite: `CheckNumerics()(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return `x` unchanged after checking that all elements are finite.
@@ -219,7 +232,8 @@ def _chosen(
 
     Args:
         overlaps: function of two box indices that returns their overlap.
-        most: maximum number of boxes.
+        scores: score of each box.
+        most: maximum number of boxes to select.
         limit: largest overlap that a box may have with a better selected box.
         least: boxes with a score up to this one are never selected.
     """
@@ -238,7 +252,7 @@ def _number(x: Tensor | float) -> Tensor | float:
 
 
 class NonMaxSuppressionV3(Primitive):
-    """Greedy choice of boxes (y1, x1, y2, x2) by score.
+    """Non-maximum suppression: greedy selection of boxes (y1, x1, y2, x2) by score.
 
     `NonMaxSuppressionV3()(boxes, scores, max_output_size, iou_threshold, score_threshold)`
 
@@ -253,10 +267,11 @@ class NonMaxSuppressionV3(Primitive):
         self, boxes: Tensor, scores: Tensor, max_output_size: Tensor | int,
         iou_threshold: Tensor | float, score_threshold: Tensor | float,
     ) -> Tensor:  # fmt: skip
-        """Select boxes (n, 4) that do not overlap a better one; return their int32 indices.
+        """Select boxes (n, 4) that overlap no better selected box; return their int32 indices.
 
         The box with the best score comes first. Boxes with a score up to `score_threshold` are left
-        out; two selected boxes have an intersection over union of at most `iou_threshold`.
+        out. Two selected boxes have an intersection over union of at most `iou_threshold`. At most
+        `max_output_size` boxes are selected.
         """
         if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
             raise ShapeError(
@@ -280,7 +295,7 @@ class NonMaxSuppressionV3(Primitive):
 
 
 class NonMaxSuppressionWithOverlaps(Primitive):
-    """Greedy choice by score, where the overlaps (n, n) are given.
+    """Non-maximum suppression with given overlaps (n, n) of all pairs of boxes.
 
     It is called with (overlaps, scores, max_output_size, overlap_threshold, score_threshold).
     """
@@ -289,10 +304,12 @@ class NonMaxSuppressionWithOverlaps(Primitive):
         self, overlaps: Tensor, scores: Tensor, max_output_size: Tensor | int,
         overlap_threshold: Tensor | float, score_threshold: Tensor | float,
     ) -> Tensor:  # fmt: skip
-        """Select boxes that do not overlap a better one; return their int32 indices.
+        """Select boxes that overlap no better selected box; return their int32 indices.
 
-        `overlaps` (n, n) has the overlap of each pair of boxes. The box with the best score comes
-        first; boxes with a score up to `score_threshold` are left out.
+        `overlaps` (n, n) has the overlap of each pair of boxes, which is at most
+        `overlap_threshold` for two selected boxes. The box with the best score comes first; boxes
+        with a score up to `score_threshold` are left out. At most `max_output_size` boxes are
+        selected.
         """
         n = scores.shape[0] if scores.ndim == 1 else -1
         if overlaps.shape != (n, n):

@@ -1,8 +1,8 @@
 """Functions of the gamma family with several arguments: igamma, betainc, zeta, polygamma, mvlgamma.
 
-Users and distributions call them. NumPy computes the primitive ops on the host in float64. Their
-derivatives by a shape parameter are exact: the series is evaluated at a + i 1e-30 (Squire and
-Trapp, 1998).
+Users and distributions call them. The host computes the primitive ops by NumPy in float64. The
+derivatives by a shape parameter a are exact: a series is evaluated at a + i 1e-30, and its
+imaginary part divided by 1e-30 (Squire and Trapp, 1998), so the series must accept complex numbers.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
 def _log_gamma(x: Array) -> Array:
-    """Return log(gamma(x)) of positive numbers, and 0 of others."""
+    """Return log(gamma(x)) of positive numbers, and 0 of all others (of infinity, infinity)."""
     good = (x > 0) & np.isfinite(x)
     return np.where(good, _lgamma(np.where(good, x, 1.0)), np.where(x == np.inf, np.inf, 0.0))
 
 
 def _power_series(a: Array, x: Array) -> Array:
-    """Return the sum over n >= 0 of x^n / ((a + 1) ... (a + n)), by element."""
+    """Return the sum over n >= 0 of x^n / ((a + 1) ... (a + n)), element by element."""
     term = total = np.ones(np.broadcast_shapes(a.shape, x.shape), np.result_type(a, x))
     n = 0
     while term.size and np.any(np.abs(term) > _EPSILON * np.abs(total)) and n < 100_000:
@@ -60,7 +60,10 @@ def _power_series(a: Array, x: Array) -> Array:
 
 
 def _gamma_fraction(a: Array, x: Array) -> Array:
-    """Return the continued fraction of gamma(a, x) / (x^a exp(-x)), for x > a + 1 (Lentz)."""
+    """Return the upper incomplete gamma function of (a, x) divided by x^a exp(-x), for x > a + 1.
+
+    It is a continued fraction, evaluated by Lentz's method.
+    """
     b = x + 1 - a
     c = np.full_like(b, 1 / _TINY)
     d = 1 / b
@@ -81,10 +84,12 @@ def _nonzero(x: Array) -> Array:
 
 
 def _small_upper_ratio(a: Array, x: Array) -> Array:
-    """Return Q(a, x) for a up to 0.2 and x up to 1.2, where P(a, x) may round to 1.
+    """Return Q(a, x) for a up to 0.2 and x up to 1.2, where P(a, x) = 1 - Q(a, x) may round to 1.
 
-    Q = 1 - x^a / gamma(1 + a) (1 + a sum((-x)^n / ((a + n) n!))), n from 1 on. log(gamma(1 + a)) is
-    -gamma a + sum(zeta(k) (-a)^k / k), k from 2 on. The terms without a cancel exactly.
+    P and Q are the regularised lower and upper incomplete gamma functions. By power series, Q = 1 -
+    x^a / gamma(1 + a) * (1 + a * sum((-x)^n / ((a + n) n!))), n from 1 on. For Euler's constant g,
+    log(gamma(1 + a)) is -g a + sum(zeta(k) (-a)^k / k), k from 2 on. The terms that do not contain
+    a cancel exactly.
     """
     orders = np.arange(2.0, 25.0)
     zetas = _zeta(orders, np.ones_like(orders)).real
@@ -134,7 +139,10 @@ def _gamma_ratio_by_a(a: Array, x: Array) -> Array:
 
 
 def _digamma(x: Array) -> Array:
-    """Return digamma of positive numbers; those below 10 are first shifted up by recurrence."""
+    """Return the digamma function of positive numbers.
+
+    It is an asymptotic series; the recurrence first moves arguments below 10 up by 10.
+    """
     shift = np.zeros_like(x)
     for k in range(10):
         shift = shift + np.where(x < 10, 1 / (x + k), 0.0)
@@ -149,7 +157,8 @@ def _digamma(x: Array) -> Array:
 def _zeta(s: Array, q: Array) -> Array:
     """Return the Hurwitz zeta function, the sum of (q + k)^-s for k >= 0; `s` may be complex.
 
-    It uses Euler-Maclaurin summation.
+    The method is Euler-Maclaurin summation. The result is infinite at poles, and NaN where the sum
+    diverges.
     """
     s, q = np.broadcast_arrays(s, q)
     order = s.real
@@ -185,7 +194,10 @@ def _polygamma(n: Array, x: Array) -> Array:
 
 
 def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
-    """Return the continued fraction of the incomplete beta function (Lentz)."""
+    """Return the continued fraction of the incomplete beta function, by Lentz's method.
+
+    The function itself is the fraction times x^a (1 - x)^b / (a beta(a, b)).
+    """
     c = np.ones(np.broadcast_shapes(a.shape, b.shape, x.shape), np.result_type(a, b, x))
     d = 1 / _nonzero(1 - (a + b) * x / (a + 1))
     h = d
@@ -206,8 +218,8 @@ def _beta_parts(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array, Arra
     """Transform the arguments of the incomplete beta function so that its fraction converges.
 
     Returns (inside, swapped, a, b, x, factor). `inside` is False where the arguments are outside
-    the domain, and the other values are dummies. `swapped` is True where (b, a, 1 - x) replaces (a,
-    b, x). `factor` multiplies the fraction: x^a (1 - x)^b / beta(a, b).
+    the domain; there the other values are dummies. `swapped` is True where (b, a, 1 - x) replaces
+    (a, b, x). `factor` is x^a (1 - x)^b / beta(a, b), of the original arguments.
     """
     inside = (a > 0) & (b > 0) & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
     a, b, x = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
@@ -228,7 +240,10 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
 
 
 def _betainc_by(a: Array, b: Array, x: Array, first: bool) -> Array:
-    """Return the derivative of the incomplete beta function by `a` if `first`, else by `b`."""
+    """Return the derivative of the regularised incomplete beta function by `a` or by `b`.
+
+    It is the derivative by `a` if `first` is True.
+    """
     a, b, x = np.broadcast_arrays(a, b, x)
     inside, swapped, p, q, y, factor = _beta_parts(a, b, x)
     of_p = np.logical_xor(swapped, first)
@@ -271,7 +286,10 @@ def _on_host(kind: str, *arrays: Array) -> Array:
 
 @op(name="gamma_of_two", dtypes=FLOATING, promote="float", host_fallback=True)
 def gamma_of_two(input: Tensor, other: Tensor, kind: str):
-    """Primitive op: igamma, igammac, zeta or polygamma, as `kind` says."""
+    """Primitive op: the function of two operands that `kind` names.
+
+    It is "igamma" of (a, x), "igammac" of (a, x), "zeta" of (s, q) or "polygamma" of (n, x).
+    """
 
 
 @gamma_of_two.infer
@@ -288,7 +306,10 @@ def _(x, y, kind):
 
 @op(name="gamma_derivative", dtypes=FLOATING, host_fallback=True)
 def gamma_derivative(input: Tensor, other: Tensor, kind: str):
-    """Primitive op: derivative of igamma by a or of zeta by s; it has no derivative itself."""
+    """Primitive op: derivative of igamma by a, or of zeta by s; the op has no derivative.
+
+    `kind` is "igamma_by_a" or "zeta_by_s".
+    """
 
 
 @gamma_derivative.infer
@@ -304,7 +325,7 @@ def _(x, y, kind):
 
 
 def _by_x(a: Tensor, x: Tensor) -> Tensor:
-    """Return the derivative by x of the regularised lower incomplete gamma function igamma."""
+    """Return the derivative by x of igamma, the regularised lower incomplete gamma function."""
     return exp((a - 1) * log(x) - x - lgamma(a))
 
 
@@ -325,7 +346,7 @@ def _(x, y, out, dout, kind):
 
 @op(name="betainc", dtypes=FLOATING, promote="float", host_fallback=True)
 def betainc_by(a: Tensor, b: Tensor, x: Tensor):
-    """Primitive op: the regularised incomplete beta function."""
+    """Primitive op: the regularised incomplete beta function I(x; a, b)."""
 
 
 @betainc_by.infer
@@ -340,7 +361,10 @@ def _(a, b, x):
 
 @op(name="betainc_derivative", dtypes=FLOATING, host_fallback=True)
 def betainc_derivative(a: Tensor, b: Tensor, x: Tensor, kind: str):
-    """Primitive op: the derivative of `betainc` by a or b; it has no derivative itself."""
+    """Primitive op: the derivative of `betainc` by a or b; the op has no derivative.
+
+    `kind` is "betainc_by_a" or "betainc_by_b".
+    """
 
 
 @betainc_derivative.infer
@@ -382,11 +406,11 @@ def _two(name: str, x: object, y: object, kind: str) -> Tensor:
 @primitive("Igamma()(a, x)", op="gamma_of_two")
 @tensor_method("igamma")
 def igamma(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Regularised lower incomplete gamma function P(a, x) (`mindspore.ops.igamma`).
+    """Return the regularised lower incomplete gamma function P(a, x) (`mindspore.ops.igamma`).
 
     Args:
-        input: a: Tensor or number, positive.
-        other: x: Tensor or number, at least 0; the shapes broadcast.
+        input: Tensor or number, the shape parameter a, positive.
+        other: Tensor or number, the limit x, at least 0; the shapes broadcast.
 
     Returns:
         Tensor of the broadcast shape; NaN outside of the domain. Both arguments have a gradient.
@@ -406,10 +430,11 @@ def igamma(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 @primitive("Igammac()(a, x)", op="gamma_of_two")
 @tensor_method("igammac")
 def igammac(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Regularised upper incomplete gamma function, 1 - `igamma` (`mindspore.ops.igammac`).
+    """Return the regularised upper incomplete gamma function, 1 - `igamma`
+    (`mindspore.ops.igammac`).
 
     Args:
-        input, other: as of `igamma`.
+        input, other: the arguments of `igamma`.
 
     Returns:
         Tensor of the broadcast shape; NaN outside of the domain.
@@ -424,11 +449,12 @@ def igammac(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @primitive("Zeta()(x, q)", op="gamma_of_two")
 def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Hurwitz zeta function: the sum of (k + q)^-x over k = 0, 1, ... (`mindspore.ops.zeta`).
+    """Return the Hurwitz zeta function: the sum of (k + q)^-x over k = 0, 1, ...
+    (`mindspore.ops.zeta`).
 
     Args:
-        input: x: Tensor or number above 1.
-        other: q: Tensor or number; the shapes broadcast.
+        input: Tensor or number, the exponent x, above 1.
+        other: Tensor or number, the offset q; the shapes broadcast.
 
     Returns:
         Tensor of the broadcast shape; infinite at poles, NaN where the sum diverges.
@@ -446,18 +472,18 @@ def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @primitive("Polygamma()(a, x)", op="gamma_of_two")
 def polygamma(n: Tensor | int, input: Tensor) -> Tensor:
-    """The n-th derivative of the digamma function (`mindspore.ops.polygamma`).
+    """Return the n-th derivative of the digamma function (`mindspore.ops.polygamma`).
 
     Args:
         n: int, or integer Tensor of one element, at least 0.
-        input: Tensor of any shape; floating; integers are taken as float32.
+        input: Tensor of any shape; floating; integers are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
 
     Raises:
         ValueError: n below 0, or of several elements.
-        TypeError: n is no integer.
+        TypeError: n is not an integer.
 
     Examples:
         >>> import duograph as ms
@@ -485,7 +511,8 @@ def polygamma(n: Tensor | int, input: Tensor) -> Tensor:
 @primitive("Mvlgamma(p)(x)")
 @tensor_method("mvlgamma")
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Logarithm of the multivariate gamma function of dimension p (`mindspore.ops.mvlgamma`).
+    """Return the logarithm of the multivariate gamma function of dimension p
+    (`mindspore.ops.mvlgamma`).
 
     Args:
         input: Tensor of any shape, floating, above (p - 1) / 2.
@@ -496,7 +523,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
 
     Raises:
         ValueError: p below 1.
-        TypeError: p is no int.
+        TypeError: p is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -526,7 +553,7 @@ class Betainc(Primitive):
     op = betainc_by
 
     def __call__(self, a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-        """Return the regularised incomplete beta function I(x; a, b) of operands of one shape."""
+        """Return the regularised incomplete beta function I(x; a, b) of equal-shaped tensors."""
         if not a.shape == b.shape == x.shape:
             raise ShapeError(
                 f"Betainc: got shapes {a.shape}, {b.shape} and {x.shape}; wanted the same"

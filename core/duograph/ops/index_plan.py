@@ -1,7 +1,7 @@
-"""Plans how to compute ``x[index]``: slices, a reshape, and the axes that are gathered.
+"""Planning of ``x[index]``: which slices, which reshape, and which axes are gathered.
 
-`indexing.py` calls `plan_of` when it prepares a call. The module works on shapes alone and must not
-touch tensors or their values.
+`indexing.py` calls `plan_of` when it prepares a call for a shape and an index. Since a prepared
+call serves all tensors of its shape, this module must not touch tensors or their values.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Plan:
     """Steps that apply an index: a slice, a reshape to `middle`, a gather along some axes.
 
     Attributes:
-        begin, end, strides: the slice of each axis of the operand.
-        middle: shape after ints are dropped and None added.
+        begin, end, strides: bounds and step of the slice of each axis of the operand.
+        middle: shape of the sliced operand without the axes of ints and with axes for None.
         axes: axes of `middle` to which the index arrays apply, in order.
-        position: where the axes of the index arrays are inserted among the remaining axes.
+        position: number of remaining axes before which the axes of the index arrays are inserted.
     """
 
     begin: tuple[int, ...]
@@ -43,19 +43,25 @@ class Plan:
     position: int
 
     def whole(self, shape: Sequence[int]) -> bool:
-        """Return whether the slice keeps all of a tensor of `shape` in its order."""
+        """Return whether the slice selects all elements of a tensor of `shape`, in their order."""
         return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
             s == 1 for s in self.strides
         )
 
 
 def axes_consumed(item: object) -> int:
-    """Return the number of tensor axes that one item of an index uses; masks excluded."""
+    """Return the number of tensor axes, 0 or 1, that one item of an index applies to.
+
+    Masks must have been converted to index arrays.
+    """
     return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
 
 
 def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
     """Return the slice, reshape and gather that apply an index to a tensor of `shape`.
+
+    `index` has ints, slices as tuples, None, Ellipsis, and the markers ARRAY and NEW_ARRAY for
+    index arrays.
 
     Raises:
         IndexRangeError: an int out of range, or more items than axes.

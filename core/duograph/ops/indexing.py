@@ -3,7 +3,7 @@
 The Tensor methods and `inplace_indexing.py` call it. Ints, slices, None and Ellipsis are attributes
 of the op, so that a common index needs one lookup of a prepared call. Index arrays are operands. A
 bool mask is converted to index arrays, which reads its values, except for `x[mask] = scalar`, which
-becomes a select. Nothing here returns a view: a write binds the Tensor to a new buffer.
+becomes an elementwise select. No result is a view: a write binds the Tensor to a new buffer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def _sliced(x: Tensor, plan: Plan) -> Tensor:
 
 
 def _order(plan: Plan) -> tuple[int, ...]:
-    """Return the axis permutation that makes the axes to be gathered neighbours."""
+    """Return the axis permutation that makes the axes to be gathered adjacent.
+
+    Their place is `plan.position`.
+    """
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
@@ -54,7 +57,7 @@ def _order(plan: Plan) -> tuple[int, ...]:
 def _merged(x: Tensor, plan: Plan) -> Tensor:
     """Merge the axes of `x` that index arrays select from into one, axis number `plan.position`.
 
-    Axes that are not neighbours there are moved together by a transpose first.
+    If the axes are not adjacent there, a transpose moves them first.
     """
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
@@ -65,7 +68,10 @@ def _merged(x: Tensor, plan: Plan) -> Tensor:
 
 
 def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
-    """Combine index arrays, one per axis, into one array of indices into the merged axis."""
+    """Combine index arrays, one for each of `plan.axes`, into one array of merged indices.
+
+    The result indexes the axis that `_merged` makes.
+    """
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
@@ -79,7 +85,10 @@ def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
 
 @op(name="getitem")
 def getitem_by(tensors: Sequence[Tensor], index: Items):
-    """Composite op of `x[index]`: tensors[0] is x, the other tensors are the index arrays."""
+    """Composite op of `x[index]`: tensors[0] is x, the other tensors are the index arrays.
+
+    `index` has a marker for each index array (see `index_plan.plan_of`).
+    """
     x, *arrays = tensors
     plan = plan_of(x.shape, index)
     out = _sliced(x, plan)
@@ -90,10 +99,10 @@ def getitem_by(tensors: Sequence[Tensor], index: Items):
 
 @op(name="setitem")
 def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
-    """Composite op of `x[index] = value`: tensors[0] is x, tensors[1] the value; returns a copy.
+    """Composite op of `x[index] = value`, which returns a changed copy of x.
 
-    The other tensors are the index arrays. With `add`, the value is added once for every
-    occurrence of an element in the index.
+    tensors[0] is x, tensors[1] the value, and the others are the index arrays. With `add`, the
+    value is added instead, once for every occurrence of an element in the index.
     """
     x, value, *arrays = tensors
     plan = plan_of(x.shape, index)
@@ -126,7 +135,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast the value that ``x[index] = value`` assigns to `shape`, the indexed part's shape.
+    """Broadcast the value of ``x[index] = value`` to `shape`, the shape of the indexed part.
 
     Extra leading axes of size 1 are dropped first.
     """
@@ -245,8 +254,8 @@ def _values(item: object) -> object:
 def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
     """Separate the items of a parsed index into a hashable part and index arrays.
 
-    Returns (items, arrays): in `items`, a marker stands for each array. Bool masks are converted to
-    arrays of integers.
+    Returns (items, arrays): in `items`, the marker ARRAY or NEW_ARRAY stands for each array. Bool
+    masks are converted to arrays of integers. `shape` is the shape of the indexed tensor.
     """
     used = sum(_axes_of(i) for i in items)
     axis = 0
@@ -323,14 +332,15 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
 
 
 def _columns(rows: Tensor) -> list[Tensor]:
-    """Split a matrix (n, k) into k matrices (n, 1), one per column."""
+    """Split a matrix (n, k) into its k columns, each a matrix (n, 1)."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Find the index array with a value out of range and raise IndexRangeError about it.
+    """Raise IndexRangeError about the index array that has a value out of range.
 
-    It is called after a kernel reported one. The error names the value, the axis and its size.
+    It is called after a kernel reported such a value. The error names the value, the axis and its
+    size. `shape` is the shape of the indexed tensor, `index` has a marker for each array.
     """
     axis, k = 0, 0
     used = sum(axes_consumed(i) for i in index)
@@ -387,9 +397,10 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 
 def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
-    """Compute `x[index]` through the op `getitem`; `key` is the hashable index or None.
+    """Compute `x[index]` through the op `getitem`.
 
-    `_getitem` calls it for indices without a prepared call.
+    `_getitem` calls it for indices without a prepared call. `key` is the hashable form of the
+    index, or None if the index has arrays.
     """
     if key is not None:
         return getitem_by((self,), key)
@@ -424,7 +435,10 @@ def _setitem(self: Tensor, index: object, value: object) -> None:
 
 
 def with_item(self: Tensor, index: object, value: object, add: bool = False) -> Tensor:
-    """Return a copy of a tensor after `x[index] = value` or, with `add`, `x[index] += value`."""
+    """Return a copy of a tensor after `x[index] = value` or, with `add`, `x[index] += value`.
+
+    With `add`, an element that occurs several times in the index gets each of its values.
+    """
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise DTypeError(
@@ -454,9 +468,9 @@ def with_item(self: Tensor, index: object, value: object, add: bool = False) -> 
 
 @op(name="setitem_masked")
 def masked_by(tensors: Sequence[Tensor]):
-    """Composite op of `x[mask] = value`: tensors are x, mask and value; returns a copy.
+    """Composite op of `x[mask] = value`: tensors are x, mask and value; returns a changed copy.
 
-    The mask broadcasts along the axes that follow its own.
+    The mask has the leading axes of x, and broadcasts along the others.
     """
     x, mask, value = tensors
     rest = len(x.shape) - len(mask.shape)
@@ -465,9 +479,10 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
-    """Compute the result of `x[mask] = value` as an elementwise select; None if not possible.
+    """Compute the result of `x[mask] = value` as an elementwise select, or return None.
 
-    It is possible if the index is nothing but the mask, and the value can be broadcast to `x`.
+    The result is None unless the index `items` consists of the mask alone and the value broadcasts
+    to the shape of `x`.
     """
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:

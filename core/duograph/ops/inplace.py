@@ -1,7 +1,7 @@
 """In-place methods such as ``x.add_(y)``, made from the functions that compute a new tensor.
 
-They are installed on Tensor. A method never overwrites a buffer: it binds the Tensor to a new one,
-so values saved for a gradient remain valid.
+Users call the methods, which this module installs on Tensor. A method must never overwrite a
+buffer: it binds the Tensor to a new one, so that values saved for a gradient remain valid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def write(target: Tensor, value: Tensor, what: str) -> Tensor:
-    """Assign a value to `target` in place, cast to its dtype; shape and dtype do not change.
+    """Assign `value` to the tensor `target` in place, cast to its dtype; return `target`.
+
+    Shape and dtype of the target do not change. `what` is the user's method in errors.
 
     Raises:
         ShapeError: the value has another shape.
@@ -54,7 +56,7 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Create and install a Tensor method such as ``add_`` from the function that computes `add`.
+    """Create and install a Tensor method such as ``add_``, from the function `add` for `name`.
 
     The method writes the function's result to the tensor and returns the tensor.
     """

@@ -1,7 +1,7 @@
 """In-place writes by index: Tensor methods ending in ``_``, and functions that update a Parameter.
 
-Users call them. A write never changes a buffer: it binds the Tensor to a new one, so values saved
-for a gradient remain valid.
+Users call them. A write must never change a buffer: it binds the Tensor to a new one, so that
+values saved for a gradient remain valid.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def index_add(
     use_lock: bool = True,
     check_index_bound: bool = True,
 ) -> Tensor:
-    """Add slices in place to the slices of an axis at indices (`mindspore.ops.index_add`).
+    """Add slices to those at given indices of an axis, in place (`mindspore.ops.index_add`).
 
     Args:
         x: Parameter or Tensor that receives the result.
         indices: 1-d integer Tensor.
         y: Tensor of the shape of `x` with as many slices along `axis` as there are indices.
-        axis: int.
+        axis: the axis that is indexed.
 
     Returns:
-        The new value of a Parameter as a Tensor; a Tensor that is no Parameter is returned itself.
+        `x` itself, or, if it is a Parameter, its new value as a Tensor.
 
     Raises:
         IndexError: an index out of range.
@@ -94,7 +94,8 @@ def _tensor_index_add(
 ) -> Tensor:
     """Return a copy with `source` added to the slices at given indices of an axis.
 
-    Called as ``x.index_add(dim, index, source, alpha=1)`` or ``x.index_add(indices, y, axis)``.
+    The call forms are ``x.index_add(dim, index, source, alpha=1)`` and
+    ``x.index_add(indices, y, axis)``. `alpha` multiplies the source.
     """
     axis, index, source = _index_add_arguments("index_add", args, kwargs)
     return index_write("index_add", self, axis, index, _scaled(source, alpha), add=True)
@@ -104,7 +105,10 @@ def _tensor_index_add(
 def _tensor_index_add_(
     self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
 ) -> Tensor:
-    """Add `source` to the slices at given indices of an axis, in place; return the tensor."""
+    """Add `source` to the slices at given indices of an axis, in place; return the tensor.
+
+    The call forms are those of `Tensor.index_add`. `alpha` multiplies the source.
+    """
     axis, index, source = _index_add_arguments("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
@@ -151,13 +155,19 @@ def _tensor_index_fill_(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    """Fill the slices at given indices of an axis, in place; return the tensor."""
+    """Set the slices at given indices of an axis to `value`, in place; return the tensor.
+
+    `dim` is another name of `axis`.
+    """
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
 
 @tensor_method("index_copy_")
 def _tensor_index_copy_(self: Tensor, dim: int, index: object, tensor: Tensor) -> Tensor:
-    """Replace the slices at given indices of an axis, in place; return the tensor."""
+    """Replace the slices at given indices of axis `dim` by those of `tensor`, in place.
+
+    Returns the tensor that was changed.
+    """
     return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
 
 
@@ -172,7 +182,11 @@ def _tensor_scatter_(
     value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Write elements at indices along an axis, in place, as `scatter`; return the tensor."""
+    """Write elements of `src` at indices along an axis, in place; return the tensor.
+
+    `value` is another name of `src`, a number, and `dim` of `axis`. With ``reduce="add"`` the
+    elements are added. See `ops.scatter`.
+    """
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -182,19 +196,25 @@ def _tensor_scatter_(
 
 @tensor_method("scatter_add_")
 def _tensor_scatter_add_(self: Tensor, dim: int, index: object, src: object) -> Tensor:
-    """Add elements at indices along an axis, in place, as `scatter_add`; return the tensor."""
+    """Add elements of `src` at indices along axis `dim`, in place; return the tensor."""
     return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
 
 
 @tensor_method("masked_scatter_")
 def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Replace elements where a mask is True, in place (`masked_scatter`); return the tensor."""
+    """Replace the elements where `mask` is True by those of `source`, in order and in place.
+
+    Returns the tensor. See `ops.masked_scatter`.
+    """
     return write(self, masked_scatter(self, mask, source), "masked_scatter_")
 
 
 @tensor_method("fill_diagonal_")
 def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tensor:
-    """Set the diagonal to one value, in place; returns the tensor."""
+    """Set the main diagonal to one value, in place; returns the tensor.
+
+    With `wrap`, the diagonal of a tall matrix starts again below its end.
+    """
     return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
@@ -202,7 +222,10 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False)
 def _tensor_index_put(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Return a copy with `values` written, or added if `accumulate`, at `indices`."""
+    """Return a copy after ``x[indices] = values`` or, with `accumulate`, ``x[indices] += values``.
+
+    `indices` has an index tensor for each of the leading axes.
+    """
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
@@ -210,13 +233,16 @@ def _tensor_index_put(
 def _tensor_index_put_(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Assign ``x[indices] = values``, or add, in place, as `index_put`; return the tensor."""
+    """Assign ``x[indices] = values``, or add with `accumulate`, in place; return the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
 
 @tensor_method("put_")
 def _tensor_put_(self: Tensor, index: object, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Write (or add) values at flat positions of this tensor, in place; returns the tensor."""
+    """Write values at indices of the flattened tensor, in place; returns the tensor.
+
+    With `accumulate`, the values are added.
+    """
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
     new = reshape_to(cast(source, self.dtype), (at.size,))
@@ -228,14 +254,14 @@ def _tensor_put_(self: Tensor, index: object, source: Tensor, accumulate: bool =
 
 @tensor_method("unsqueeze_")
 def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    """Insert an axis of size 1, in place; returns the tensor."""
+    """Insert an axis of size 1 as axis `dim`, in place; returns the tensor."""
     self._rebind(shaping.expand_dims(self, dim))
     return self
 
 
 @tensor_method("squeeze_")
 def _tensor_squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Remove axes of size 1, in place; returns the tensor."""
+    """Remove the axes `dim`, or all axes, that have size 1, in place; returns the tensor."""
     self._rebind(shaping.squeeze(self, dim))
     return self
 

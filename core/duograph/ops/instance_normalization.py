@@ -1,7 +1,7 @@
 """Normalisation of each channel of each sample (Ulyanov et al., 2016): function and primitive.
 
-Users call both. Results depend on the statistics of the samples; the running statistics are moved
-towards them and read only by `instance_norm(use_input_stats=False)`.
+Users call both. Results depend on the statistics of the samples. Running statistics are updated,
+but used for the result only by `instance_norm(use_input_stats=False)`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["InstanceNorm", "instance_norm"]
 def moved_statistics(
     x: Tensor, mean: Tensor, variance: Tensor, keep: float
 ) -> tuple[Tensor, Tensor]:
-    """Return running statistics moved towards those of each channel of each sample, (N, C).
+    """Return running (mean, variance) updated with those of each channel of each sample, (N, C).
 
-    The new variance counts one element fewer than there are.
+    The variance of a sample is unbiased: it divides by the number of elements minus one.
 
     Args:
         x: Tensor (N, C, ...).
         mean, variance: the old values (C,).
-        keep: their weight in the result.
+        keep: weight of the old values in the result; the sample has the weight 1 - keep.
     """
     samples, channels = x.shape[:2]
     count = max(x.size // max(samples * channels, 1), 1)
@@ -45,7 +45,11 @@ def moved_statistics(
 def move_statistics(
     x: Tensor, mean: Tensor, variance: Tensor, keep: float
 ) -> tuple[Tensor, Tensor]:
-    """Set running statistics to the mean over the samples of `moved_statistics`; return those."""
+    """Update running statistics in place with the statistics of `x`.
+
+    `mean` and `variance` (C,) are set to the means over the samples of what `moved_statistics`
+    returns, (N, C), which is also the result.
+    """
     moved = moved_statistics(x, mean, variance, keep)
     for target, value in zip((mean, variance), moved, strict=True):
         assign(target, cast_to(value.mean(0), target.dtype))
@@ -100,14 +104,15 @@ def instance_norm(
 
 
 class InstanceNorm(Primitive):
-    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(input_x, gamma, beta, mean, variance)`.
+    """Normalisation of each channel of each sample, with running statistics.
 
-    Returns (result, moved mean, moved variance): both of shape (N * C,), for each channel of each
-    sample ``momentum * old + (1 - momentum) * new``. `mean` and `variance`, (C,), are set
-    to the mean of that over the samples. The result does not depend on them.
+    `InstanceNorm(epsilon=1e-5, momentum=0.1)(input_x, gamma, beta, mean, variance)` returns
+    (result, moved mean, moved variance). The moved statistics (N * C,) are ``momentum * old + (1 -
+    momentum) * new`` for each channel of each sample. `mean` and `variance`, (C,), are set to the
+    means of these over the samples. The result does not depend on `mean` and `variance`.
 
     Raises:
-        TypeError: `epsilon` or `momentum` is no number.
+        TypeError: `epsilon` or `momentum` is not a number.
         ValueError: one of them outside [0, 1], or sizes that do not fit.
 
     Examples:
@@ -130,7 +135,10 @@ class InstanceNorm(Primitive):
     def __call__(
         self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Normalise each channel of each item by its own mean and variance, scale and shift."""
+        """Normalise each channel of each sample by its own mean and variance, scale and shift.
+
+        Returns (result, moved mean, moved variance), and updates `mean` and `variance` in place.
+        """
         out = instance_norm(input_x, None, None, gamma, beta, True, self.momentum, self.epsilon)
         moved = move_statistics(input_x, mean, variance, self.momentum)
         return out, moved[0].reshape(-1), moved[1].reshape(-1)

@@ -1,7 +1,7 @@
 """Functions that join and split tensors: concat, stack, split, chunk, unstack and their variants.
 
-Users call them, as functions and as Tensor methods. They normalise axes and sizes for the
-primitives of `movement.py`, which accept only normalised ones.
+Users call them, as functions and as Tensor methods. The functions normalise axes and sizes, because
+the primitives of `movement.py` accept only normalised ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_PARTS = 65536
 def _several(name: str, tensors: object) -> list[Tensor]:
     """Return the tensors to be joined as a list; numbers are converted to tensors.
 
-    A single Tensor is split into its slices along axis 0. `name` is the function in errors.
+    A single Tensor is split into its slices along axis 0. `name` is the user's function in errors.
 
     Raises:
         TypeError: not a tuple, list or Tensor.
@@ -62,10 +62,10 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     Args:
         tensors: tuple or list of Tensors, of equal sizes on every other axis; the dtypes are
             promoted to a common one.
-        axis: int.
+        axis: the axis along which to concatenate.
 
     Raises:
-        ValueError: no tensors, 0-d ones, sizes that do not fit, or an axis out of range.
+        ValueError: no tensors, 0-d tensors, sizes that do not fit, or an axis out of range.
 
     Examples:
         >>> import duograph as ms
@@ -96,7 +96,7 @@ _joined = concat_by.table
 
 
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """`concat` under its other name (`mindspore.ops.cat`).
+    """Another name of `concat` (`mindspore.ops.cat`).
 
     Examples:
         >>> import duograph as ms
@@ -110,7 +110,7 @@ concatenate = concat
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Join tensors of one shape along a new axis (`mindspore.ops.stack`).
+    """Join tensors of the same shape along a new axis (`mindspore.ops.stack`).
 
     Args:
         tensors: tuple or list of Tensors of equal shapes.
@@ -151,7 +151,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 @op(name="stack", promote="common")
 def stack_by(tensors: Sequence[Tensor], axis: NewAxis):
-    """Composite op: join tensors of one shape along a new axis."""
+    """Composite op: join equal-shaped tensors along a new axis, number `axis` of the result."""
     shape = tensors[0].shape
     wide = shape[:axis] + (1,) + shape[axis:]
     return concat_by([reshape_to(x, wide) for x in tensors], axis)
@@ -263,9 +263,10 @@ def _tensor_split_method(
     split_size_or_sections: int | Sequence[int] | None = None,
     output_num: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """Split along an axis. See `ops.split`.
+    """Split along an axis; see `ops.split`.
 
-    `output_num` is the number of equal parts, as MindSpore's first releases called it.
+    `dim` and `split_size_or_sections` are other names of `axis` and `split_size`. `output_num`, a
+    name of MindSpore's first releases, is the number of equal parts.
     """
     if output_num is not None:
         at = _cut_axis("split", self, axis)
@@ -289,13 +290,13 @@ def split(
         tensor: Tensor of at least one axis.
         split_size_or_sections: int: the size of each part, of which the last may be smaller;
             tuple or list: the sizes.
-        axis: int.
+        axis: the axis to split.
 
     Returns:
         tuple of Tensors.
 
     Raises:
-        ValueError: a size that is not positive, or sizes that do not sum to that of the axis.
+        ValueError: a size that is not positive, or sizes whose sum is not that of the axis.
 
     Examples:
         >>> import duograph as ms
@@ -332,9 +333,9 @@ def tensor_split(
 
     Args:
         input: Tensor of at least one axis.
-        indices_or_sections: int: the number of parts, the first of which are larger by one
-            where the size does not divide; tuple: the indices at which parts end.
-        axis: int.
+        indices_or_sections: int: the number of parts; if it does not divide the size of the axis,
+            the first parts are larger by one; tuple: the indices at which parts end.
+        axis: the axis to split.
 
     Raises:
         ValueError: fewer than one part.
@@ -374,7 +375,7 @@ def _split_along(
 @tensor_method("hsplit")
 @cached_call
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Split along axis 1, or axis 0 of a 1-d tensor, as `tensor_split` (`mindspore.ops.hsplit`).
+    """Split along axis 1, or axis 0 of a 1-d tensor, like `tensor_split` (`mindspore.ops.hsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -388,7 +389,8 @@ def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 @tensor_method("vsplit")
 @cached_call
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Split a tensor of at least two axes along axis 0, as `tensor_split` (`mindspore.ops.vsplit`).
+    """Split a tensor of two axes or more along axis 0, like `tensor_split`
+    (`mindspore.ops.vsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -401,7 +403,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 @tensor_method("dsplit")
 @cached_call
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Split along axis 2, as `tensor_split` (`mindspore.ops.dsplit`).
+    """Split along axis 2, like `tensor_split` (`mindspore.ops.dsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -468,7 +470,7 @@ def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
 @tensor_method("unbind")
 @cached_call
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """`unstack` under its other name (`mindspore.ops.unbind`).
+    """Another name of `unstack` (`mindspore.ops.unbind`).
 
     Examples:
         >>> import duograph as ms
@@ -480,10 +482,10 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @cached_call
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """Select `length` slices of an axis from `start` on (`mindspore.ops.narrow`).
+    """Select `length` consecutive slices of an axis, beginning at `start` (`mindspore.ops.narrow`).
 
     Raises:
-        ValueError: a part outside the axis.
+        ValueError: the slices are not all inside the axis.
 
     Examples:
         >>> import duograph as ms
@@ -506,5 +508,8 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 def _tensor_narrow(
     self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
 ) -> Tensor:
-    """Select `length` consecutive slices of an axis, beginning at `start`. See `ops.narrow`."""
+    """Select `length` consecutive slices of an axis, beginning at `start`; see `ops.narrow`.
+
+    `axis` is another name of `dim`.
+    """
     return narrow(self, axis if dim is None else dim, start, length)

@@ -1,7 +1,7 @@
 """Matrix multiplication: the primitive `matmul`, and MindSpore's functions that are made of it.
 
-Layers, losses and normalisation call it. Backends implement `matmul` and must accumulate 16-bit
-floats in float32; everything else here is made of other ops.
+Users, layers, losses and normalisation call it. Backends have kernels for `matmul`, which must
+accumulate 16-bit floats in float32; all other functions here are made of other ops.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _Factor: TypeAlias = int | float | Tensor
 def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
     """Primitive op: product of the matrices in the last two axes; leading axes broadcast.
 
-    Both operands have at least two axes.
+    Both operands have at least two axes. `transpose_a` and `transpose_b` exchange the last two axes
+    of the first and second operand before the product.
     """
 
 
@@ -77,7 +78,10 @@ def _(x, y, transpose_a, transpose_b):
 
 
 def _fold(grad: Tensor, shape: Sequence[int]) -> Tensor:
-    """Sum the gradient of a matmul operand over the batch axes along which it was broadcast."""
+    """Sum the gradient of a matmul operand over the batch axes along which it was broadcast.
+
+    `shape` is the operand's shape, which the result has.
+    """
     if grad.shape == tuple(shape):
         return grad
     lead = grad.ndim - len(shape)
@@ -118,12 +122,13 @@ def _want_ndim(name: str, x: Tensor, what: str, ndim: int) -> None:
 @tensor_method("matmul", "__matmul__")
 @cached_call
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """Matrix product, by the rules of `numpy.matmul` (`mindspore.ops.matmul`; `@`).
+    """Multiply matrices by the rules of `numpy.matmul` (`mindspore.ops.matmul`; `@`).
 
     Args:
         input: Tensor of at least one axis.
-        other: Tensor of at least one axis. One axis alone is a row on the left, a column on the
-            right, and is removed from the result; leading axes broadcast, dtypes are promoted.
+        other: Tensor of at least one axis. An operand with one axis is a row on the left or a
+            column on the right, and that axis is removed from the result; leading axes broadcast,
+            dtypes are promoted.
 
     Returns:
         Tensor of shape (batch..., m, n) for (..., m, k) and (..., k, n).
@@ -169,7 +174,7 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
 @tensor_method("mm")
 @cached_call
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Product of two matrices (`mindspore.ops.mm`).
+    """Return the product of two matrices (`mindspore.ops.mm`).
 
     Args:
         input: Tensor (m, k).
@@ -194,7 +199,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 @tensor_method("bmm")
 @cached_call
 def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
-    """Product of matrices, batch by batch (`mindspore.ops.bmm`).
+    """Return the products of matrices, batch by batch (`mindspore.ops.bmm`).
 
     Args:
         input_x: Tensor (..., m, k), at least two axes.
@@ -222,7 +227,7 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
 @tensor_method("outer")
 @cached_call
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """Outer product of two vectors (`mindspore.ops.outer`).
+    """Return the outer product of two vectors (`mindspore.ops.outer`).
 
     Args:
         input: Tensor of n elements; one of another shape is flattened.
@@ -243,7 +248,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 @tensor_method("ger")
 @cached_call
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
-    """`outer` under its BLAS name (`mindspore.ops.ger`).
+    """Return the outer product of two vectors, by its BLAS name (`mindspore.ops.ger`).
 
     Examples:
         >>> import duograph as ms
@@ -259,7 +264,7 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
 @tensor_method("mv")
 @cached_call
 def mv(mat: Tensor, vec: Tensor) -> Tensor:
-    """Product of a matrix (m, k) and a vector (k,) (`mindspore.ops.mv`).
+    """Return the product of a matrix (m, k) and a vector (k,) (`mindspore.ops.mv`).
 
     Raises:
         ValueError: other numbers of axes, or sizes that differ.
@@ -276,7 +281,7 @@ def mv(mat: Tensor, vec: Tensor) -> Tensor:
 
 @cached_call
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Sum of products of two vectors, the first conjugated.
+    """Return the dot product of two vectors, the first of which is conjugated.
 
     Raises:
         ValueError: not one axis each, or sizes that differ.
@@ -300,7 +305,7 @@ def _scaled(x: Tensor, factor: _Factor) -> Tensor:
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2) (`mindspore.ops.addmm`).
+    """Return beta * input + alpha * (mat1 @ mat2) (`mindspore.ops.addmm`).
 
     Args:
         input: Tensor that broadcasts to (m, n).
@@ -328,7 +333,8 @@ def addmm(
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
-    """beta * input + alpha * (sum over the batch of batch1 @ batch2) (`mindspore.ops.addbmm`).
+    """Return beta * input + alpha * (sum over the batch of batch1 @ batch2)
+    (`mindspore.ops.addbmm`).
 
     Raises:
         ValueError: the shapes do not match.
@@ -348,7 +354,7 @@ def addbmm(
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
-    """beta * input + alpha * (batch1 @ batch2), batch by batch (`mindspore.ops.baddbmm`).
+    """Return beta * input + alpha * (batch1 @ batch2), batch by batch (`mindspore.ops.baddbmm`).
 
     Raises:
         ValueError: the shapes do not match.
@@ -367,7 +373,7 @@ def baddbmm(
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
-    """beta * input + alpha * (mat @ vec) (`mindspore.ops.addmv`).
+    """Return beta * input + alpha * (mat @ vec) (`mindspore.ops.addmv`).
 
     Raises:
         ValueError: the shapes do not match.
@@ -383,7 +389,7 @@ def addmv(
 @tensor_method("addr")
 @cached_call
 def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: _Factor = 1, alpha: _Factor = 1) -> Tensor:
-    """beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
+    """Return beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
 
     Raises:
         ValueError: the shapes do not match.
@@ -401,7 +407,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: _Factor = 1, alpha: _Facto
 
 @op()
 def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
-    """A fully connected layer: input @ weight.T + bias (`mindspore.ops.dense`).
+    """Return a fully connected layer: input @ weight.T + bias (`mindspore.ops.dense`).
 
     Args:
         input: Tensor (..., in).

@@ -1,7 +1,7 @@
 """Tensor contractions: dot, inner, tensor_dot, batch_dot, and the Kronecker product.
 
-Users call them, and `einstein.py` uses `transposed`. They reshape their operands to matrices and
-call the primitive `matmul`; no backend implements them itself.
+Users call them, and `einstein.py` uses `transposed`. The functions reshape their operands to
+matrices and call the primitive `matmul`, since no backend has kernels for contractions.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["dot", "inner", "tensor_dot", "batch_dot", "kron"]
 @tensor_method("dot")
 @cached_call
 def dot(input: Tensor, other: Tensor) -> Tensor:
-    """Sum of products over one axis of each, as `numpy.dot` (`mindspore.ops.dot`).
+    """Sum products over one axis of each operand, like `numpy.dot` (`mindspore.ops.dot`).
 
     The axes are the last of `input` and the second last of `other`.
 
     Args:
         input: Tensor of any shape.
-        other: Tensor of any shape; of one axis: its only one.
+        other: Tensor of any shape; if it has one axis, that one is used.
 
     Returns:
-        Tensor of shape input.shape[:-1] + other.shape without its second last axis; of 0-d operands
-        the product.
+        Tensor of shape input.shape[:-1] + (other.shape without its second last axis); for a 0-d
+        operand, the product.
 
     Raises:
         ValueError: the sizes of the two axes differ.
@@ -52,7 +52,7 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 @tensor_method("inner")
 @cached_call
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Sum of products over the last axes (`mindspore.ops.inner`).
+    """Return the sum of products over the last axes (`mindspore.ops.inner`).
 
     Raises:
         ValueError: the last axes differ in size.
@@ -69,15 +69,15 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @cached_call
 def tensor_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int | Sequence[int]]) -> Tensor:
-    """Sum of products over pairs of axes (`mindspore.ops.tensor_dot`).
+    """Return the sum of products over pairs of axes (`mindspore.ops.tensor_dot`).
 
     Args:
         x1, x2: Tensors.
-        axes: an int n: the last n axes of `x1` with the first n of `x2`; or two tuples (or ints) of
-            axes.
+        axes: an int n pairs the last n axes of `x1` with the first n of `x2`; or a pair of tuples
+            (or ints): the axes of `x1` and those of `x2`.
 
     Returns:
-        Tensor of the remaining axes of `x1`, then those of `x2`.
+        Tensor with the remaining axes of `x1`, then those of `x2`.
 
     Raises:
         ValueError: axes out of range, or paired axes of different size.
@@ -130,13 +130,13 @@ def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 
 def transposed(x: Tensor, perm: Sequence[int]) -> Tensor:
-    """Permute the axes; return `x` itself if they have this order already."""
+    """Permute the axes of `x`; return `x` itself if `perm` keeps their order."""
     return x if tuple(perm) == tuple(range(x.ndim)) else transpose_by(x, tuple(perm))
 
 
 @cached_call
 def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Sum of products over one axis of each, batch by batch along axis 0
+    """Sum products over one axis of each operand, separately for each index of axis 0
     (`mindspore.ops.batch_dot`).
 
     Args:
@@ -145,7 +145,7 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -
             it has two).
 
     Returns:
-        Tensor (batch, rest of x1..., rest of x2...); of two matrices (batch, 1).
+        Tensor (batch, other axes of x1..., other axes of x2...); for two matrices (batch, 1).
 
     Raises:
         ValueError: the shapes do not match.
@@ -183,7 +183,7 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -
 @tensor_method("kron")
 @cached_call
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Kronecker product (`mindspore.ops.kron`).
+    """Return the Kronecker product (`mindspore.ops.kron`).
 
     Args:
         input, other: Tensors of any shape.

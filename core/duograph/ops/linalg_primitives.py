@@ -37,20 +37,23 @@ class MatMul(Primitive):
         self.transpose_b = transpose_b
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the matrix product of the two inputs."""
+        """Return the matrix product of `x` and `y`, transposed as the constructor says."""
         if self._ndim == 2 and (x.ndim != 2 or y.ndim != 2):
             raise ShapeError(f"MatMul: got shapes {x.shape} and {y.shape}; wanted two axes each")
         return linalg.matmul_of(x, y, self.transpose_a, self.transpose_b)
 
 
 class BatchMatMul(MatMul):
-    """Batched matmul over the last two axes: `BatchMatMul(transpose_a=False)(x, y)`."""
+    """Batched matmul over the last two axes.
+
+    `BatchMatMul(transpose_a=False, transpose_b=False)(x, y)`; the leading axes broadcast.
+    """
 
     _ndim = 0
 
 
 class BiasAdd(Primitive):
-    """Add a bias to each channel: `BiasAdd(data_format="NCHW")(x, b)`."""
+    """Addition of a bias to each channel: `BiasAdd(data_format="NCHW")(x, b)`."""
 
     op = linalg.bias_add
 

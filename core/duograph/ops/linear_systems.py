@@ -1,6 +1,7 @@
 """Solving linear systems from factors, least squares, and norms and conditions of matrices.
 
-Users call the functions. All are made of ops, most of them of `solve` and `qr`.
+Users call the functions. All are made of other ops, most of them of `solve` and `qr`, from which
+they also get their gradients.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def _eye(n: int, like: Tensor) -> Tensor:
 
 
 def _system(name: str, a: Tensor, b: Tensor) -> None:
-    """Raise unless `a` (..., n, n) and `b` (..., n, k) form a linear system of floating numbers."""
+    """Raise an error unless `a` (..., n, n) and `b` (..., n, k) form a linear system.
+
+    Both must be floating. `name` is the user's function in errors.
+    """
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
         raise ShapeError(
             f"{name}: got right sides of shape {b.shape} and matrices of {a.shape}; wanted "
@@ -68,9 +72,9 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """Solve A x = b, where A is given by its Cholesky factor (`mindspore.ops.cholesky_solve`).
 
     Args:
-        input: b: Tensor (..., n, k), floating.
-        input2: the factor (..., n, n).
-        upper: the factor is upper triangular.
+        input: Tensor (..., n, k), floating: the right sides b.
+        input2: Tensor (..., n, n): the factor of A.
+        upper: whether the factor is upper triangular.
 
     Returns:
         Tensor (..., n, k).
@@ -92,7 +96,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 def _factors(name: str, data: Tensor) -> tuple[Tensor, Tensor]:
     """Split a packed LU matrix (..., m, n) into L (..., m, k) and U (..., k, n), k = min(m, n).
 
-    L has a unit diagonal, which the packed matrix does not store.
+    L has a unit diagonal, which the packed matrix does not store. `name` is the user's function in
+    errors.
     """
     if data.ndim < 2:
         raise ShapeError(f"{name}: got LU_data of shape {data.shape}; wanted (..., m, n)")
@@ -112,7 +117,8 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     Args:
         b: Tensor (..., n, k), floating.
         LU_data: Tensor (..., n, n): L below the diagonal, U on and above it.
-        LU_pivots: integer Tensor (..., n): row exchanges as of LAPACK, numbers from 1.
+        LU_pivots: integer Tensor (..., n): for each row, the row with which LAPACK exchanged it,
+            counted from 1.
 
     Returns:
         Tensor (..., n, k).
@@ -140,12 +146,14 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, ...]:
-    """P, L and U of an LU decomposition, P L U = A (`mindspore.ops.lu_unpack`).
+    """Return P, L and U of an LU decomposition, P L U = A (`mindspore.ops.lu_unpack`).
 
     Args:
         LU_data: Tensor (..., m, n): L below the diagonal, U on and above it.
-        LU_pivots: integer Tensor (..., min(m, n)): row exchanges, numbers from 1.
-        unpack_data, unpack_pivots: return L and U, return P; else None in their place.
+        LU_pivots: integer Tensor (..., min(m, n)): for each row, the row with which LAPACK
+            exchanged it, counted from 1.
+        unpack_data, unpack_pivots: whether to return L and U, and whether to return P; None stands
+            for those left out.
 
     Returns:
         (P, L, U) of shapes (..., m, m), (..., m, k) and (..., k, n), k = min(m, n).
@@ -178,7 +186,7 @@ def matrix_solve(matrix: Tensor, rhs: Tensor, adjoint: bool = False) -> Tensor:
     Args:
         matrix: Tensor (..., n, n), floating.
         rhs: Tensor (..., n, k).
-        adjoint: transpose the matrix.
+        adjoint: whether to transpose the matrix.
 
     Returns:
         Tensor (..., n, k).
@@ -197,7 +205,7 @@ def matrix_solve(matrix: Tensor, rhs: Tensor, adjoint: bool = False) -> Tensor:
 
 
 class MatrixTriangularSolve(Primitive):
-    """Solve with one triangle of a matrix.
+    """Solution of linear systems with one triangle of a matrix.
 
     `MatrixTriangularSolve(lower=True, adjoint=False)(matrix, rhs)`
 
@@ -214,9 +222,9 @@ class MatrixTriangularSolve(Primitive):
         self.lower, self.adjoint = lower, adjoint
 
     def __call__(self, matrix: Tensor, rhs: Tensor) -> Tensor:
-        """Return x with T x = rhs, T being the lower or upper triangle of `matrix`.
+        """Return x with T x = rhs, where T is the lower or upper triangle of `matrix`.
 
-        With `adjoint`, the conjugate transpose of T takes its place.
+        With `adjoint`, the transpose of T is used instead.
         """
         part = tril(matrix) if self.lower else triu(matrix)
         return matrix_solve(part, rhs, self.adjoint)
@@ -228,7 +236,8 @@ class MatrixTriangularSolve(Primitive):
 def _least_squares(name: str, a: Tensor, b: Tensor, regularizer: float) -> Tensor:
     """Return x (..., n, k) that minimises |a x - b|^2 + regularizer |x|^2.
 
-    With fewer equations than unknowns and no regularizer, it is the solution of least norm.
+    `a` has shape (..., m, n), `b` (..., m, k). With fewer equations than unknowns and no
+    regularizer, the solution of least norm is returned. `name` is the user's function in errors.
     """
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-1] != b.shape[:-1]:
         raise ShapeError(
@@ -256,14 +265,15 @@ def _least_squares(name: str, a: Tensor, b: Tensor, regularizer: float) -> Tenso
 
 @tensor_method("lstsq")
 def lstsq(input: Tensor, A: Tensor) -> Tensor:
-    """Least-squares solution x of input x = A (`mindspore.ops.lstsq`).
+    """Return the least-squares solution x of input x = A (`mindspore.ops.lstsq`).
 
     Args:
         input: Tensor (m, n) of full rank, floating.
-        A: right sides (m, k) or (m,).
+        A: Tensor (m, k) or (m,): the right sides.
 
     Returns:
-        Tensor (n, k), k = 1 for one right side: the residual is the smallest for m >= n, else x.
+        Tensor (n, k), k = 1 for one right side. For m >= n it has the smallest residual, else it is
+        the smallest solution.
 
     Raises:
         ValueError: other shapes.
@@ -279,9 +289,10 @@ def lstsq(input: Tensor, A: Tensor) -> Tensor:
 
 
 class Lstsq(Primitive):
-    """`Lstsq(fast=True, l2_regularizer=0.0)(x, a)`; see `ops.lstsq`.
+    """Least squares: `Lstsq(fast=True, l2_regularizer=0.0)(x, a)`; see `ops.lstsq`.
 
-    `fast` allows normal equations; QR is used without a regularizer, for its accuracy.
+    The regularizer is used only with `fast`, and leads to the normal equations; without it the
+    method is QR, which is more accurate.
 
     Examples:
         >>> import duograph as ms
@@ -322,7 +333,8 @@ class MatrixSolveLs(Primitive):
     def __call__(self, matrix: Tensor, rhs: Tensor, l2_regularizer: Tensor | float) -> Tensor:
         """Return the least-squares solution (..., n, k) of ``matrix @ solution = rhs``.
 
-        Without `fast`, the regularizer is not used.
+        `l2_regularizer` is the weight of the squared norm of the solution, which is used with
+        `fast` only.
         """
         if isinstance(l2_regularizer, Tensor):
             l2_regularizer = l2_regularizer.item()
@@ -341,13 +353,13 @@ def matrix_norm(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Norm of matrices (`mindspore.ops.matrix_norm`).
+    """Return the norm of matrices (`mindspore.ops.matrix_norm`).
 
     Args:
         A: Tensor of at least two axes, floating.
         ord: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
         axis: the two axes of the matrices.
-        keepdims: whether they stay, as 1.
+        keepdims: whether to keep these axes, with size 1.
         dtype: dtype of the computation and of the result.
 
     Returns:
@@ -368,12 +380,13 @@ def matrix_norm(
 
 
 def cond(A: Tensor, p: int | float | str | None = None) -> Tensor:
-    """Condition number: the norm of a matrix times that of its inverse (`mindspore.ops.cond`).
+    """Return the condition number: the norm of a matrix times that of its inverse
+    (`mindspore.ops.cond`).
 
     Args:
         A: Tensor (..., n, n), or (..., m, n) for p None, 2 and -2; floating.
-        p: None and 2: the largest singular value over the smallest; -2 the opposite; or ``"fro"``,
-            ``"nuc"``, 1, -1, inf, -inf.
+        p: the norm: None and 2 mean the largest singular value over the smallest, -2 the inverse of
+            that; or ``"fro"``, ``"nuc"``, 1, -1, inf, -inf.
 
     Returns:
         Tensor (...).
@@ -412,7 +425,7 @@ class NuclearNorm(Primitive):
 
 
 class TridiagonalMatMul(Primitive):
-    """Product with a tridiagonal matrix: `TridiagonalMatMul()(superdiag, maindiag, subdiag, rhs)`.
+    """Product with tridiagonal matrices: `TridiagonalMatMul()(superdiag, maindiag, subdiag, rhs)`.
 
     The diagonals have shape (..., 1, n); the last element of `superdiag` and the first of `subdiag`
     are not used.
@@ -446,7 +459,10 @@ class TridiagonalMatMul(Primitive):
 
 
 class Svd(Primitive):
-    """`Svd(full_matrices=False, compute_uv=True)(x)` -> (s, u, v); zeros (1,) for absent u, v."""
+    """Singular value decomposition: `Svd(full_matrices=False, compute_uv=True)(x)`.
+
+    The result is (s, u, v); without `compute_uv`, u and v are zeros of shape (1,).
+    """
 
     def __init__(self, full_matrices: bool = False, compute_uv: bool = True) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Logical and bitwise ops, shifts, and selection by a mask.
 
-Users call them, and rules of other ops use `select_by`. None except the selections has a gradient.
+Users call them, and rules of other ops use `select_by`. Only the selections have gradients.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _bits(x: Tensor | Array) -> int:
     result=bool_,
 )  # fmt: skip
 def logical_not(input: Tensor):
-    """Logical not: True where an element is zero or False (`mindspore.ops.logical_not`).
+    """Return the logical not: True where an element is zero or False (`mindspore.ops.logical_not`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -82,7 +82,7 @@ def _(s, x):
     result=bool_,
 )  # fmt: skip
 def logical_and(input: Tensor, other: Tensor):
-    """Logical and: True where both elements are not zero (`mindspore.ops.logical_and`).
+    """Return the logical and: True where both elements are not zero (`mindspore.ops.logical_and`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -120,7 +120,8 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_or(input: Tensor, other: Tensor):
-    """Logical or: True where at least one element is not zero (`mindspore.ops.logical_or`).
+    """Return the logical or: True where at least one element is not zero
+    (`mindspore.ops.logical_or`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -158,7 +159,8 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_xor(input: Tensor, other: Tensor):
-    """Logical xor: True where exactly one element is not zero (`mindspore.ops.logical_xor`).
+    """Return the logical xor: True where exactly one element is not zero
+    (`mindspore.ops.logical_xor`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -195,7 +197,7 @@ def _(x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_and(input: Tensor, other: Tensor):
-    """Bitwise and of two integers; logical and for bool (`mindspore.ops.bitwise_and`).
+    """Return the bitwise and of two integers; logical and for bool (`mindspore.ops.bitwise_and`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -228,7 +230,7 @@ def _(s, x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_or(input: Tensor, other: Tensor):
-    """Bitwise or of two integers; logical or for bool (`mindspore.ops.bitwise_or`).
+    """Return the bitwise or of two integers; logical or for bool (`mindspore.ops.bitwise_or`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -261,7 +263,8 @@ def _(s, x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_xor(input: Tensor, other: Tensor):
-    """Bitwise exclusive or of two integers; logical for bool (`mindspore.ops.bitwise_xor`).
+    """Return the bitwise exclusive or of two integers; logical exclusive or for bool
+    (`mindspore.ops.bitwise_xor`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -294,7 +297,8 @@ def _(s, x, y):
     differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_not(input: Tensor):
-    """Bitwise complement of integers; logical not for bool (`mindspore.ops.bitwise_not`).
+    """Return the bitwise complement of integers; logical not for bool
+    (`mindspore.ops.bitwise_not`).
 
     Args:
         input: Tensor of any shape; bool or integer.
@@ -332,7 +336,7 @@ def _(x):
     primitive="LeftShift", dtypes=INTEGER, promote="common", differentiable=False,
 )  # fmt: skip
 def shift_left(input: Tensor, other: Tensor):
-    """Left shift; a shift by the width or more yields 0
+    """Shift bits left; a shift by the number of bits or more, or by a negative number, yields 0
     (`mindspore.ops.bitwise_left_shift`).
 
     Args:
@@ -369,7 +373,7 @@ def _(s, x, y):
     primitive="RightShift", dtypes=INTEGER, promote="common", differentiable=False,
 )  # fmt: skip
 def shift_right(input: Tensor, other: Tensor):
-    """Arithmetic right shift, which keeps the sign (`mindspore.ops.bitwise_right_shift`).
+    """Shift bits right arithmetically, which keeps the sign (`mindspore.ops.bitwise_right_shift`).
 
     Args:
         input: Tensor of any shape, or a number; integer.
@@ -406,13 +410,13 @@ bitwise_left_shift, bitwise_right_shift = shift_left, shift_right
 
 @cached_call
 def invert(x: Tensor) -> Tensor:
-    """Bitwise complement of integers (`mindspore.ops.invert`).
+    """Return the bitwise complement of integers (`mindspore.ops.invert`).
 
     Args:
         x: Tensor of any shape; integer.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: `x` is not of an integer dtype.
@@ -459,7 +463,7 @@ def _(condition, x, y, out, dout):
 
 @cached_call
 def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
-    """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
+    """Select elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
 
     Both operands are computed; the gradient flows to the selected one.
 
@@ -486,9 +490,9 @@ def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
 
 @cached_call
 def where(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
-    """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
+    """Select elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
 
-    Args, returns and errors are those of `select`.
+    Arguments, results and errors are those of `select`.
 
     Examples:
         >>> import duograph as ms
@@ -508,10 +512,10 @@ def _tensor_where(self: Tensor, condition: Tensor, y: _Operand) -> Tensor:
 @tensor_method("masked_fill")
 @cached_call
 def masked_fill(input_x: Tensor, mask: Tensor, value: _Operand) -> Tensor:
-    """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).
+    """Return a copy of `input_x` with `value` where `mask` is True (`mindspore.ops.masked_fill`).
 
     Args:
-        input_x: Tensor of any shape and dtype, which the result keeps.
+        input_x: Tensor of any shape and dtype.
         mask: Tensor of bool; broadcasts with `input_x`.
         value: a number, or a 0-d Tensor.
 

@@ -1,7 +1,8 @@
 """Loops as callables: WhileLoop, ForiLoop and Scan.
 
-Users construct them. The front end traces their source, so that in compiled code each is a loop
-whose condition and body may depend on Tensors. Nothing else may stand in this module.
+Users construct them. The front end traces the source of their `__call__` methods, so that in
+compiled code each is a loop whose condition and body may depend on Tensors. Therefore this module
+must contain nothing that the front end cannot trace.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class WhileLoop(Primitive):
-    """`WhileLoop()(cond_func, loop_func, init_val)` (`mindspore.ops.WhileLoop`).
+    """While loop: `WhileLoop()(cond_func, loop_func, init_val)` (`mindspore.ops.WhileLoop`).
 
     Examples:
         >>> import duograph as ms
@@ -46,7 +47,9 @@ class WhileLoop(Primitive):
 
 
 class ForiLoop(Primitive):
-    """`ForiLoop()(lower, upper, loop_func, init_val, unroll=True)` (`mindspore.ops.ForiLoop`).
+    """Loop over a range of ints: `ForiLoop()(lower, upper, loop_func, init_val, unroll=True)`.
+
+    See `mindspore.ops.ForiLoop`.
 
     Examples:
         >>> import duograph as ms
@@ -82,7 +85,9 @@ class ForiLoop(Primitive):
 
 
 class Scan(Primitive):
-    """`Scan()(loop_func, init, xs, length=None, unroll=True)` (`mindspore.ops.Scan`).
+    """Loop over items: `Scan()(loop_func, init, xs, length=None, unroll=True)`.
+
+    See `mindspore.ops.Scan`.
 
     Examples:
         >>> import duograph as ms
@@ -100,8 +105,8 @@ class Scan(Primitive):
     ) -> tuple[Carry, list[Result]]:
         """Run ``carry, y = loop_func(carry, x)`` for each x; return (last carry, list of all y).
 
-        The first carry is `init`, and x goes through `xs`. Without `xs`, x is None and `length` is
-        the number of iterations. Compiled code unrolls the loop whatever `unroll` is.
+        The first carry is `init`. The values of x are the items of `xs`; if `xs` is None, x is None
+        in each of `length` iterations. Compiled code unrolls the loop whatever `unroll` is.
         """
         if not callable(loop_func) or not isinstance(unroll, bool):
             raise ArgumentError("Scan: wanted a function for loop_func and a bool for unroll")

@@ -1,7 +1,8 @@
 """Losses as functions, over classes, distances and probabilities.
 
-Users, loss layers and `loss_primitives.py` call them. Every loss is a composite, so eager and
-compiled code share one gradient. `reduction` is ``"mean"``, ``"sum"`` or ``"none"``.
+Users, loss layers and `loss_primitives.py` call them. Every loss is made of other ops, so that
+eager and compiled code have the same gradient. The argument `reduction` is ``"mean"``, ``"sum"`` or
+``"none"``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(name: str, reduction: object) -> str:
-    """Return `reduction` if it is a known one; raise ArgumentValueError otherwise."""
+    """Return `reduction` if it is "mean", "sum" or "none", else raise ArgumentValueError.
+
+    `name` is the user's function in errors.
+    """
     if reduction not in REDUCTIONS:
         raise ArgumentValueError(
             f"{name}: got reduction={reduction!r}; wanted 'mean', 'sum' or 'none'"
@@ -48,7 +52,10 @@ def check_reduction(name: str, reduction: object) -> str:
 
 
 def same_shape(name: str, x: Tensor, y: Tensor, first: str, second: str) -> None:
-    """Raise ShapeError, naming the operands `first` and `second`, when the shapes differ."""
+    """Raise ShapeError unless `x` and `y` have the same shape.
+
+    The message names the user's function `name` and the operands, `first` and `second`.
+    """
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} has shape {x.shape} and {second} {y.shape}; wanted the same"
@@ -61,7 +68,7 @@ def total_of(x: Tensor) -> Tensor:
 
 
 def reduced(x: Tensor, reduction: str) -> Tensor:
-    """Return the "mean" or "sum" of all elements, or for the reduction "none" `x` itself."""
+    """Return the mean or sum of all elements, or `x` itself if `reduction` is "none"."""
     if reduction == "none":
         return x
     total = total_of(x)
@@ -90,7 +97,15 @@ def nll_rows(
     smoothing: float,
     owner: str,
 ):
-    """Negative log likelihood of classes (M,) under rows of log probabilities (M, C)."""
+    """Composite op: negative log likelihood of classes (M,) under log probabilities (M, C).
+
+    Args:
+        weight: factor of each class (C,), or None.
+        ignore_index: targets of this value do not count.
+        reduction: "mean", "sum" or "none".
+        smoothing: fraction of the target that is distributed evenly over all classes.
+        owner: the function that the user called, for errors.
+    """
     classes = input.shape[1]
     if target.dtype not in (int32, int64):
         target = cast_to(target, int64)  # `ignore_index` need not be a number of a narrow dtype
@@ -146,14 +161,15 @@ def nll_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Negative log likelihood of log probabilities (`mindspore.ops.nll_loss`).
+    """Return the negative log likelihood of classes under log probabilities
+    (`mindspore.ops.nll_loss`).
 
     Args:
         inputs: log probabilities of shape (N, C, ...) or (C,), float.
         target: classes of shape (N, ...) or (), integer.
         weight: one factor per class, shape (C,).
         ignore_index: targets of this value do not count.
-        reduction: ``"mean"`` divides by the sum of the factors.
+        reduction: ``"mean"`` (the sum divided by the sum of the factors), ``"sum"`` or ``"none"``.
         label_smoothing: fraction of the target distributed evenly over all classes, in [0, 1].
 
     Returns:
@@ -210,19 +226,20 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Cross entropy of logits with classes or with probabilities (`mindspore.ops.cross_entropy`).
+    """Return the cross entropy of logits with classes or with probabilities
+    (`mindspore.ops.cross_entropy`).
 
     Args:
         input: logits of shape (N, C, ...) or (C,), float.
         target: integer classes of shape (N, ...), or probabilities of the shape of `input`.
-        weight, ignore_index, reduction, label_smoothing: as `nll_loss`; with probabilities the
-            mean is over the items and `ignore_index` is not used.
+        weight, ignore_index, reduction, label_smoothing: arguments of `nll_loss`. With
+            probabilities, the mean is over the items, and `ignore_index` is not used.
 
     Returns:
         Tensor: () or, for ``"none"``, (N, ...).
 
     Raises:
-        TypeError, ValueError, IndexError: as `nll_loss`.
+        TypeError, ValueError, IndexError: for the reasons of `nll_loss`.
 
     Examples:
         >>> import duograph as ms
@@ -251,7 +268,11 @@ def cross_entropy_with_probabilities(
     reduction: str,
     smoothing: float,
 ):
-    """Cross entropy along `axis` with a target distribution."""
+    """Composite op: cross entropy of logits with target distributions along `axis`.
+
+    `weight` has a factor for each class or is None; `smoothing` is the fraction of the target that
+    is distributed evenly over all classes.
+    """
     logp = log_softmax_along(input, axis)
     target = cast_to(target, input.dtype)
     if smoothing:
@@ -267,7 +288,7 @@ def cross_entropy_with_probabilities(
 @primitive("SoftmaxCrossEntropyWithLogits()(logits, labels)")
 @cached_call
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross entropy of each row and its gradient with respect to the logits.
+    """Return the cross entropy of each row and its gradient with respect to the logits.
 
     Args:
         logits: (N, C), float.
@@ -286,7 +307,7 @@ def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[T
 
 @op(promote="float")
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
-    """Mean of squared differences (`mindspore.ops.mse_loss`).
+    """Return the mean of squared differences (`mindspore.ops.mse_loss`).
 
     Args:
         input, target: Tensors whose shapes broadcast.
@@ -307,7 +328,9 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
 
 @op(promote="float")
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
-    """Mean of absolute differences (`mindspore.ops.l1_loss`); arguments as `mse_loss`.
+    """Return the mean of absolute differences (`mindspore.ops.l1_loss`).
+
+    The arguments are those of `mse_loss`.
 
     Examples:
         >>> import duograph as ms
@@ -320,12 +343,14 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
 
 @op(promote="float")
 def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "none"):
-    """d * d / (2 beta) below `beta`, |d| - beta / 2 above (`mindspore.ops.smooth_l1_loss`).
+    """Return d * d / (2 beta) if |d| < beta, else |d| - beta / 2, for differences d.
+
+    See `mindspore.ops.smooth_l1_loss`.
 
     Args:
-        input, target: Tensors of one shape.
+        input, target: Tensors of the same shape.
         beta: value at which the loss changes from quadratic to linear, above 0.
-        reduction: ``"none"`` by default.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
         ValueError: `beta` not above 0, other shapes, an unknown reduction.
@@ -346,7 +371,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: 
 
 @op(promote="float")
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0):
-    """d * d / 2 below `delta`, delta (|d| - delta / 2) above (`mindspore.ops.huber_loss`).
+    """Return d * d / 2 if |d| <= delta, else delta * (|d| - delta / 2), for differences d.
+
+    See `mindspore.ops.huber_loss`.
 
     Raises:
         ValueError: `delta` not above 0, an unknown reduction.
@@ -371,7 +398,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def _check_probabilities(name: str, x: Tensor) -> None:
     """Raise ProbabilityError if an element of `x` is outside [0, 1].
 
-    A compiled function checks when it runs, not when it is traced.
+    In a compiled function, the check is made when the function runs, not when it is traced. `name`
+    is the user's function in errors.
     """
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
@@ -397,13 +425,13 @@ def _check_probabilities(name: str, x: Tensor) -> None:
 
 @op(name="bce_of", dtypes=FLOATING)
 def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str):
-    """Cross entropy of probabilities with targets, elementwise
+    """Return the cross entropy of probabilities with targets, elementwise
     (`mindspore.ops.binary_cross_entropy`).
 
     Args:
         logits: probabilities in [0, 1], float, any shape.
         labels: targets of the same shape.
-        weight: factor that broadcasts to them.
+        weight: factor of each loss; it broadcasts to the shape of `logits`.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -435,9 +463,10 @@ def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: s
 
 @binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
-    """Gradients of binary cross entropy with respect to its probabilities, labels and weight.
+    """Return the gradients of binary cross entropy by its probabilities, labels and weight.
 
-    That of a probability p is (p - y) / (p (1 - p)); the denominator is clamped, so it is finite.
+    The gradient by a probability p with label y is (p - y) / (p (1 - p)); the denominator is
+    clamped, so that the gradient is finite.
     """
     labels = cast_to(labels, logits.dtype)
     scale = dout
@@ -463,14 +492,14 @@ def _(logits, labels, weight, out, dout, reduction):
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ):
-    """Sigmoid and binary cross entropy in one, stable for large logits
+    """Compute sigmoid and binary cross entropy in one, stable for large logits
     (`mindspore.ops.binary_cross_entropy_with_logits`).
 
     Args:
         input: logits, float, any shape.
         target: targets of the same shape.
-        weight: factor that broadcasts to them.
-        pos_weight: factor of the positive part, likewise.
+        weight: factor of each loss; it broadcasts to the shape of `input`.
+        pos_weight: factor of the part for positive targets; it broadcasts to the shape of `input`.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -507,12 +536,13 @@ def _(
 
 @op(promote="float", primitive='KLDivLoss(reduction="mean")(logits, labels)')
 def kl_div(logits: Tensor, labels: Tensor, reduction: str):
-    """Kullback-Leibler divergence of log probabilities from targets (`mindspore.ops.kl_div`).
+    """Return the Kullback-Leibler divergence of log probabilities from targets
+    (`mindspore.ops.kl_div`).
 
     Args:
         logits: log probabilities, float.
         labels: probabilities of the same shape.
-        reduction: ``"mean"``, ``"batchmean"`` (sum over the first axis' length), ``"sum"`` or
+        reduction: ``"mean"``, ``"batchmean"`` (sum divided by the size of axis 0), ``"sum"`` or
             ``"none"``.
 
     Raises:

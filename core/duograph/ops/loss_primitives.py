@@ -1,7 +1,6 @@
 """Primitive classes of the losses, with MindSpore's constructor and call arguments.
 
-Users construct them. They map arguments to the functions of `loss.py` and `ctc.py`, and add no
-formula of their own.
+Users construct them. They call the functions of `loss.py` and `ctc.py`, which have the formulas.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = [
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """Primitive op: mean cross entropy of logits with classes, or its gradient when `is_grad`."""
+    """Mean cross entropy of logits with classes, or its gradient by the logits if `is_grad`."""
 
     def __init__(self, is_grad: bool = False) -> None:
         super().__init__()
@@ -49,7 +48,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
 
 
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """Primitive op: element-wise binary cross entropy of logits."""
+    """Elementwise binary cross entropy of logits, without reduction."""
 
     def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
         return binary_cross_entropy_with_logits.public(logits, label, None, None, "none")
@@ -86,7 +85,10 @@ class BCEWithLogitsLoss(Primitive):
 
 
 class NLLLoss(Primitive):
-    """Primitive op: (loss, sum of the weights) of log probabilities, classes and class weights."""
+    """Negative log likelihood: (loss, sum of the weights of the classes that occur).
+
+    The operands are log probabilities, classes and a weight for each class.
+    """
 
     def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__()
@@ -113,7 +115,7 @@ class SmoothL1Loss(Primitive):
 
 
 class L2Loss(Primitive):
-    """Primitive op: half the sum of squares."""
+    """Half the sum of the squares of all elements."""
 
     def __call__(self, input_x: Tensor) -> Tensor:
         if not input_x.dtype.is_floating:
@@ -122,11 +124,11 @@ class L2Loss(Primitive):
 
 
 class CTCLoss(Primitive):
-    """Primitive op: loss (N,) and gradient of CTC for raw scores and sparse labels.
+    """CTC loss (N,) of raw scores and sparse labels, and its gradient by the scores.
 
-    Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The
-    blank is the last class. Only `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False`
-    are supported.
+    It is called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)).
+    The blank is the last class. Only `ctc_merge_repeated=True` and
+    `preprocess_collapse_repeated=False` are supported.
     """
 
     def __init__(

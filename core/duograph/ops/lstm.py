@@ -1,6 +1,7 @@
 """The LSTM primitive class: layers and directions, unrolled over `recurrent.lstm_step`.
 
-Users construct it; `nn.LSTM` has its own loop. It must not keep state between calls.
+Users construct it; `nn.LSTM` has its own loop. The class must not keep state between calls, since
+callers pass the states in and out.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ __all__ = ["LSTM"]
 
 
 class LSTM(Primitive):
-    """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
+    """Long short-term memory (LSTM) of several layers and one or two directions.
+
+    `LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
 
     x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every
     layer and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 *
     hidden, hidden), then, with `has_bias`, the sums of both biases (4 * hidden,). The gates are in
-    the order i, f, g, o.
+    the order i, f, g, o (input, forget, cell, output).
 
     Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty.
 
@@ -147,8 +150,8 @@ def _run(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run one LSTM layer in one direction; return (outputs of all steps, last h, last c).
 
-    `x` is (T, N, features). With `reverse`, the last step is computed first; the outputs are in the
-    order of `x` even then.
+    `x` is (T, N, features). `reverse` means that the last step is computed first; the outputs are
+    in the order of `x` in either case.
     """
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)

@@ -1,6 +1,6 @@
 """Losses with margins, and the negative log likelihood of Gaussians.
 
-Users and loss layers call them. All are composites without gradient rules of their own.
+Users and loss layers call them. All are made of other ops, from which they get their gradients.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _relu(x: Tensor) -> Tensor:
 
 @op(dtypes=FLOATING)
 def cosine_margin_rows(input1: Tensor, input2: Tensor):
-    """Cosine of the angle between rows."""
+    """Composite op: cosine of the angle between vectors along the last axis of the operands."""
     axes = (input1.ndim - 1,)
     dot = reduce_sum(input1 * input2, axes, False)
     eps = 1e-12
@@ -51,13 +51,13 @@ def cosine_margin_rows(input1: Tensor, input2: Tensor):
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
 ):
-    """1 - cos for target 1, max(0, cos - margin) for target -1
-    (`mindspore.ops.cosine_embedding_loss`).
+    """Return 1 - cos for target 1 and max(0, cos - margin) for target -1, for the cosine of two
+    vectors (`mindspore.ops.cosine_embedding_loss`).
 
     Args:
         input1, input2: (N, D) or (D,), float.
         target: 1 or -1, shape (N,) or (). The loss is 0 where it is any other number.
-        margin: in [-1, 1].
+        margin: number in [-1, 1].
 
     Raises:
         ValueError: shapes that do not fit, `margin` outside [-1, 1].
@@ -106,15 +106,15 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ):
-    """max(d(anchor, positive) - d(anchor, negative) + margin, 0) over rows
+    """Return max(d(anchor, positive) - d(anchor, negative) + margin, 0) for distances d of rows
     (`mindspore.ops.triplet_margin_loss`).
 
     Args:
         anchor, positive, negative: (N, D) or (D,), float.
-        margin: above 0.
+        margin: number above 0.
         p: order of the norm.
         eps: added to each difference.
-        swap: take the smaller of d(anchor, negative) and d(positive, negative).
+        swap: whether to use the smaller of d(anchor, negative) and d(positive, negative).
 
     Raises:
         ValueError: an unknown reduction, shapes that do not broadcast.
@@ -137,7 +137,7 @@ def triplet_margin_loss(
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ):
-    """max(0, -target (input1 - input2) + margin) (`mindspore.ops.margin_ranking_loss`).
+    """Return max(0, -target * (input1 - input2) + margin) (`mindspore.ops.margin_ranking_loss`).
 
     Examples:
         >>> import duograph as ms
@@ -153,7 +153,9 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     inputs: Tensor, targets: Tensor, margin: float = 1.0, reduction: str = "mean"
 ):
-    """x for target 1, max(0, margin - x) for target -1 (`mindspore.ops.hinge_embedding_loss`).
+    """Return x for target 1 and max(0, margin - x) for target -1, for inputs x.
+
+    See `mindspore.ops.hinge_embedding_loss`.
 
     Examples:
         >>> import duograph as ms
@@ -166,7 +168,7 @@ def hinge_embedding_loss(
 
 @op(promote="float")
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
-    """log(1 + exp(-target x)) (`mindspore.ops.soft_margin_loss`).
+    """Return log(1 + exp(-target * input)) (`mindspore.ops.soft_margin_loss`).
 
     Examples:
         >>> import duograph as ms
@@ -181,13 +183,13 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
 def multi_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float, reduction: str
 ):
-    """Multi-class hinge loss (`mindspore.ops.multi_margin_loss`).
+    """Return the multi-class hinge loss (`mindspore.ops.multi_margin_loss`).
 
     Args:
         input: scores (N, C), float.
         target: classes (N,), integer.
         p: 1 or 2, the power of each margin.
-        margin: the margin.
+        margin: least difference of scores that causes no loss.
         weight: one factor per class (C,).
 
     Raises:
@@ -235,9 +237,9 @@ def _(
 
 @op(composite=True)
 def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
-    """Multi-label hinge loss of scores (N, C); labels of a row end at the first -1.
+    """Composite op: multi-label hinge loss of scores (N, C).
 
-    Any negative label ends them.
+    `target` (N, C) has the labels of each row, up to the first negative number.
     """
     n, c = input.shape
     ended = less(target, 0)
@@ -257,15 +259,15 @@ def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
 
 @cached_call
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Multi-label hinge loss (`mindspore.ops.multilabel_margin_loss`).
+    """Return the multi-label hinge loss (`mindspore.ops.multilabel_margin_loss`).
 
     Args:
         input: scores (N, C) or (C,), float.
-        target: labels of each row, ended by the first negative one; the shape of `input`.
+        target: labels of each row, up to the first negative number; the shape is that of `input`.
 
     Raises:
         ValueError: an unknown reduction, shapes that differ.
-        IndexError: a label of C or more before the end.
+        IndexError: a label of C or more before the first negative number.
 
     Examples:
         >>> import duograph as ms
@@ -288,7 +290,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Mean over classes of the binary cross entropy of logits
+    """Return the mean over classes of the binary cross entropy of logits
     (`mindspore.ops.multilabel_soft_margin_loss`).
 
     Examples:
@@ -312,13 +314,14 @@ def multilabel_soft_margin_loss(
 def gaussian_nll_loss(
     x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
 ):
-    """Negative log likelihood of targets under Gaussians (`mindspore.ops.gaussian_nll_loss`).
+    """Return the negative log likelihood of targets under Gaussian distributions
+    (`mindspore.ops.gaussian_nll_loss`).
 
     Args:
         x: means.
-        target: the same shape.
+        target: Tensor of the same shape.
         var: variances, the same shape or one that broadcasts; bounded below by `eps`.
-        full: add the constant log(2 pi) / 2.
+        full: whether to add the constant log(2 pi) / 2.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,8 @@
 """Linear algebra of square matrices: solve, inverse, determinants, Cholesky factors, powers.
 
-Users call these functions. The bodies for backends without a kernel unroll over the rows, so the
-time to prepare a call grows with the size of the matrix. Nothing here computes on the host.
+Users call these functions. For backends without a kernel, the ops are decomposed by unrolling over
+the rows, so the time to prepare a call grows with the size of the matrix. No function here may
+compute on the host, so that all of them can be compiled.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def _eye(n: int, dtype: DType) -> Tensor:
 def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns of `a`.
 
-    `a` has shape (..., n, m). Rows are not exchanged. Returns (reduced matrix, index of the pivot
-    row of each column, pivots); the last two have shape (..., steps).
+    `a` has shape (..., n, m). Rows are not exchanged. Returns (matrix after elimination, index of
+    the pivot row of each column, pivot of each column); the last two have shape (..., steps).
     """
     *batch, n, _ = a.shape
     used = fill((*batch, n), False, bool_)
@@ -136,7 +137,7 @@ def _(a, b, out, dout):
 
 @cached_call
 def solve(A: Tensor, B: Tensor) -> Tensor:
-    """Solve A x = B for x (`mindspore.scipy.linalg` style).
+    """Solve A x = B for x (like `mindspore.scipy.linalg.solve`).
 
     Args:
         A: Tensor (..., n, n), floating.
@@ -161,7 +162,7 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
 
 @op(method=["inverse", "inv"], dtypes=FLOATING)
 def inverse(input: Tensor):
-    """Inverse of matrices (`mindspore.ops.inverse`).
+    """Return the inverse of matrices (`mindspore.ops.inverse`).
 
     Args:
         input: Tensor (..., n, n); integers are converted to float32.
@@ -202,7 +203,9 @@ inv_ex = inverse.public
 
 @op(method="slogdet", dtypes=FLOATING, primitive="LogMatrixDeterminant")
 def slogdet(input: Tensor):
-    """Sign and logarithm of the absolute value of determinants (`mindspore.ops.slogdet`).
+    """Return the sign of determinants and the logarithm of their absolute value.
+
+    See `mindspore.ops.slogdet`.
 
     Raises:
         ValueError: not square.
@@ -237,7 +240,7 @@ def _(x):
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
     """Return the sign (-1 or 1) of each determinant, from the results of `_eliminated`.
 
-    It combines the parity of the permutation `rows` and the number of negative pivots.
+    It is the parity of the permutation `rows` times the signs of `pivots`.
     """
     *batch, n = rows.shape
     lead = len(batch)
@@ -279,7 +282,7 @@ def _(x, out, dout):
 
 @op(method="det", dtypes=FLOATING, primitive="MatrixDeterminant")
 def det(input: Tensor):
-    """Determinant of matrices (`mindspore.ops.det`).
+    """Return the determinant of matrices (`mindspore.ops.det`).
 
     Args:
         input: Tensor (..., n, n), floating.
@@ -330,7 +333,7 @@ def _(x, out, dout):
 @tensor_method("logdet")
 @cached_call
 def logdet(input: Tensor) -> Tensor:
-    """Logarithm of determinants, NaN where they are negative (`mindspore.ops.logdet`).
+    """Return the logarithm of determinants, NaN where they are negative (`mindspore.ops.logdet`).
 
     Raises:
         ValueError: not square.
@@ -416,11 +419,11 @@ def _(x, out, dout):
 @tensor_method("cholesky")
 @cached_call
 def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
-    """Cholesky factor of positive definite matrices (`mindspore.ops.cholesky`).
+    """Return the Cholesky factor of positive definite matrices (`mindspore.ops.cholesky`).
 
     Args:
         input_x: Tensor (..., n, n), floating; the lower triangle is read.
-        upper: return the transposed factor.
+        upper: whether to return the transposed factor.
 
     Returns:
         Tensor of the shape of `input_x`; NaN where a matrix is not positive definite.
@@ -442,7 +445,7 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
 @tensor_method("cholesky_inverse")
 @cached_call
 def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
-    """Inverse of a matrix from its Cholesky factor (`mindspore.ops.cholesky_inverse`).
+    """Return the inverse of a matrix from its Cholesky factor (`mindspore.ops.cholesky_inverse`).
 
     Examples:
         >>> import duograph as ms
@@ -460,8 +463,8 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
 @tensor_method("matrix_power")
 @cached_call
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Power of square matrices, by repeated squaring; negative ones of the inverse
-    (`mindspore.ops.matrix_power`).
+    """Raise square matrices to a power, by repeated squaring; negative powers are powers of the
+    inverse (`mindspore.ops.matrix_power`).
 
     Raises:
         ValueError: not square.
@@ -490,11 +493,11 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 @tensor_method("cross")
 @cached_call
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """Cross product of vectors of three elements along an axis (`mindspore.ops.cross`).
+    """Return the cross product of vectors of three elements along an axis (`mindspore.ops.cross`).
 
     Args:
-        input, other: Tensors of one shape.
-        dim: the axis, of size 3; default the first such.
+        input, other: Tensors of the same shape.
+        dim: the axis, of size 3; default the first axis of that size.
 
     Raises:
         ValueError: other shapes, or no axis of size 3.
@@ -525,7 +528,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 class MatrixInverse(Primitive):
-    """`MatrixInverse(adjoint=False)(x)`."""
+    """Inverse of square matrices: `MatrixInverse(adjoint=False)(x)`."""
 
     op = inverse
 

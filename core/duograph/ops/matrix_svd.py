@@ -1,7 +1,7 @@
 """Singular values of matrices: svd, singular_values, and the pseudo-inverse made of them.
 
-Users call them, and `statistics.py` for matrix norms. NumPy computes the decompositions on the
-host, so these functions need concrete values; no backend has a kernel for them.
+Users call them, as does `statistics.py` for matrix norms. The host computes the decompositions by
+NumPy, so these functions need concrete values; no backend has a kernel for them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
 
 
 def singular_values(x: Tensor) -> Tensor:
-    """Singular values of matrices, the largest first; computed on the host.
+    """Return the singular values of matrices, the largest first; computed on the host.
 
     Examples:
         >>> import duograph as ms
@@ -67,12 +67,12 @@ def singular_values(x: Tensor) -> Tensor:
 
 
 def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular value decomposition, computed on the host (`mindspore.ops.svd`).
+    """Compute the singular value decomposition on the host (`mindspore.ops.svd`).
 
-    Only the singular values have a gradient; one by `u` or `v` is refused.
+    Only the singular values have a gradient; a gradient through `u` or `v` is an error.
 
     Returns:
-        (s, u, v) with input = u diag(s) v^T, or s.
+        (s, u, v) with input = u diag(s) v^T, or s alone if `compute_uv` is False.
 
     Raises:
         TypeError: 16-bit floats.
@@ -105,14 +105,14 @@ def pinv(
     rtol: float | Tensor | None = None,
     hermitian: bool = False,
 ) -> Tensor:
-    """Pseudo-inverse of matrices, by their singular values (`mindspore.ops.pinv`).
+    """Return the pseudo-inverse of matrices, by their singular values (`mindspore.ops.pinv`).
 
     Args:
         x: Tensor (..., m, n), floating.
         atol, rtol: singular values up to the larger one of `atol` and `rtol` times the largest
             singular value count as zero. By default `rtol` is ``max(m, n) * eps`` of the dtype,
             or 0 if `atol` is above 0.
-        hermitian: the matrices are symmetric; only their lower triangles are read.
+        hermitian: whether the matrices are symmetric; then only their lower triangles are read.
 
     Raises:
         TypeError: integers, or 16-bit floats.

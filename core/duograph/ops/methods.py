@@ -1,7 +1,8 @@
-"""Installs Tensor's methods and operators, from the op table and from marked functions.
+"""Installation of Tensor's methods and operators, from the op table and from marked functions.
 
 Op families mark plain functions with the decorators; `ops/__init__.py` calls `install` once, after
-all families are imported. No other module may add methods to Tensor.
+all families are imported. No other module may add methods to Tensor, so that eager and compiled
+code know the same methods.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def tensor_method(*names: str) -> Callable[[F], F]:
-    """Mark a function, whose first argument is the tensor, as Tensor methods of these names."""
+    """Return a decorator that marks a function as Tensor methods of the given names.
+
+    The function's first argument is the tensor.
+    """
 
     def mark(function: F) -> F:
         function.tensor_methods = names  # type: ignore[attr-defined]
@@ -36,7 +40,7 @@ def _reflected(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def tensor_property(*names: str) -> Callable[[F], F]:
-    """Mark a function of one tensor as Tensor properties of these names."""
+    """Return a decorator that marks a function of one tensor as Tensor properties of the names."""
 
     def mark(function: F) -> F:
         function.tensor_properties = names  # type: ignore[attr-defined]
@@ -46,7 +50,10 @@ def tensor_property(*names: str) -> Callable[[F], F]:
 
 
 def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
-    """Set the methods and operators named by ops and marked functions on `cls`; return them."""
+    """Set the methods and operators that ops and marked functions name on the class `cls`.
+
+    `families` are the modules with marked functions. Returns what was set, by name.
+    """
     found: dict[str, object] = {}
     for known in OPS.values():
         for name in known.methods:

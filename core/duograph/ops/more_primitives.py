@@ -1,7 +1,7 @@
-"""Primitive classes of functions of other modules, in the spelling of MindSpore's operator layer.
+"""Primitive classes of functions of other modules, with MindSpore's names and arguments.
 
-Users construct them; `ops.auto_generate` lists many, such as `AddExt`. Each is one line of
-signatures over an existing function: nothing here computes anything of its own.
+Users construct them; `ops.auto_generate` lists many, such as `AddExt`. Each class calls an existing
+function after adapting the arguments. New ops and formulas do not belong here.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _sub(input: Tensor, other: Tensor | Number, alpha: Number) -> Tensor:
 
 @primitive("Muls()(input, other)")
 def tensor_muls(input: Tensor, other: Number) -> Tensor:
-    """Product with a number (`mindspore.ops.tensor_muls`).
+    """Multiply a tensor by a number (`mindspore.ops.tensor_muls`).
 
     Examples:
         >>> import duograph as ms
@@ -154,7 +154,7 @@ def _reduce_std(input: Tensor, axis: Axis, unbiased: bool, keep_dims: bool) -> t
 
 
 class Median(Primitive):
-    """`Median(global_median=False, axis=0, keep_dims=False, ignore_nan=False)(x)`.
+    """Median: `Median(global_median=False, axis=0, keep_dims=False, ignore_nan=False)(x)`.
 
     Examples:
         >>> import duograph as ms
@@ -174,9 +174,9 @@ class Median(Primitive):
         self.keep_dims, self.ignore_nan = keep_dims, ignore_nan
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (the median along an axis, its index); of two middle elements the lower one.
+        """Return (median along an axis, its index); of two middle elements, the lower one is taken.
 
-        With `global_median`, the median is of all elements, and the index is 0.
+        With `global_median`, the median is that of all elements, and the index is 0.
         """
         function = statistics.nanmedian if self.ignore_nan else statistics.median
         if self.global_median:
@@ -297,7 +297,7 @@ def _batch_to_space(input: Tensor, block_shape: Index, crops: Tensor | Sequence[
 
 
 class StackExt(Primitive):
-    """`StackExt(dim=0)(tensors)`."""
+    """Stacking of tensors along a new axis: `StackExt(dim=0)(tensors)`."""
 
     def __init__(self, dim: int = 0) -> None:
         super().__init__()
@@ -309,7 +309,7 @@ class StackExt(Primitive):
 
 
 class OneHotExt(Primitive):
-    """`OneHotExt(axis=-1)(tensor, num_classes, on_value, off_value)`."""
+    """One-hot encoding: `OneHotExt(axis=-1)(tensor, num_classes, on_value, off_value)`."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -320,16 +320,17 @@ class OneHotExt(Primitive):
     ) -> Tensor:
         """Encode class indices as vectors: `on_value` at the index and `off_value` elsewhere.
 
-        The vectors have `num_classes` elements, or for -1 as many as the largest index needs.
+        The vectors have `num_classes` elements; -1 stands for the largest index plus 1.
         """
         depth = int(amax(tensor).item()) + 1 if num_classes == -1 else num_classes
         return one_hot(tensor, depth, on_value, off_value, self.axis)
 
 
 class SubAndFilter(Primitive):
-    """Subtract `offset` and keep what lies in [0, max_num): `SubAndFilter()(x, max_num, offset)`.
+    """Subtraction of `offset` that keeps the results in [0, max_num).
 
-    The size of the result depends on values, so it runs eagerly.
+    `SubAndFilter()(x, max_num, offset)` runs eagerly only, since the size of the result depends on
+    values.
 
     Examples:
         >>> import duograph as ms
@@ -358,10 +359,10 @@ def _count(name: str, segment_ids: Tensor) -> int:
 
 
 class _Segments(Primitive):
-    """Base class of reductions of the rows that have one segment id; ids must be ascending."""
+    """Base class of reductions over the rows with the same segment id; ids must be ascending."""
 
     def __call__(self, input_x: Tensor, segment_ids: Tensor) -> Tensor:
-        """Return one row per segment id, 0 up to the last; row i reduces the rows with id i."""
+        """Return one row per segment id, from 0 to the last; row i reduces the rows with id i."""
         name = type(self).__name__
         count = _count(name, segment_ids)
         if input_x.ndim < 1 or segment_ids.shape != input_x.shape[:1]:
@@ -380,35 +381,35 @@ class _Segments(Primitive):
 
 
 class SegmentSum(_Segments):
-    """Sums of rows with one id: `SegmentSum()(input_x, segment_ids)`."""
+    """Sums of the rows with the same id: `SegmentSum()(input_x, segment_ids)`."""
 
     def _reduced(self, x: Tensor, ids: Tensor, count: int) -> Tensor:
         return unsorted_segment_sum(x, ids, count)
 
 
 class SegmentProd(_Segments):
-    """Products of rows with one id: `SegmentProd()(input_x, segment_ids)`."""
+    """Products of the rows with the same id: `SegmentProd()(input_x, segment_ids)`."""
 
     def _reduced(self, x: Tensor, ids: Tensor, count: int) -> Tensor:
         return unsorted_segment_prod(x, ids, count)
 
 
 class SegmentMax(_Segments):
-    """The largest of rows with one id: `SegmentMax()(input_x, segment_ids)`."""
+    """Largest elements of the rows with the same id: `SegmentMax()(input_x, segment_ids)`."""
 
     def _reduced(self, x: Tensor, ids: Tensor, count: int) -> Tensor:
         return self._or_zero(unsorted_segment_max(x, ids, count), ids, count)
 
 
 class SegmentMin(_Segments):
-    """The smallest of rows with one id: `SegmentMin()(input_x, segment_ids)`."""
+    """Smallest elements of the rows with the same id: `SegmentMin()(input_x, segment_ids)`."""
 
     def _reduced(self, x: Tensor, ids: Tensor, count: int) -> Tensor:
         return self._or_zero(unsorted_segment_min(x, ids, count), ids, count)
 
 
 class SegmentMean(_Segments):
-    """Means of rows with one id: `SegmentMean()(input_x, segment_ids)`.
+    """Means of the rows with the same id: `SegmentMean()(input_x, segment_ids)`.
 
     Examples:
         >>> import duograph as ms
@@ -423,11 +424,11 @@ class SegmentMean(_Segments):
 
 
 def sparse_segment_mean(x: Tensor, indices: Tensor, segment_ids: Tensor) -> Tensor:
-    """Means of the rows `indices` of `x` by ascending segment id
+    """Compute the means of the rows `indices` of `x` that have the same segment id
     (`mindspore.ops.sparse_segment_mean`).
 
     Raises:
-        ValueError: ids that descend, or another number of them than of indices.
+        ValueError: the ids are not ascending, or their number is not that of the indices.
 
     Examples:
         >>> import duograph as ms
@@ -442,7 +443,7 @@ def sparse_segment_mean(x: Tensor, indices: Tensor, segment_ids: Tensor) -> Tens
 
 
 class Einsum(Primitive):
-    """`Einsum(equation)(operands)`: a tuple of Tensors; see `ops.einsum`."""
+    """Einstein summation: `Einsum(equation)(operands)` of a tuple of Tensors; see `ops.einsum`."""
 
     def __init__(self, equation: str) -> None:
         super().__init__()
@@ -483,7 +484,7 @@ def _log_softmax(input: Tensor, dim: int | None, dtype: DTypeLike | None) -> Ten
 
 @primitive("Swiglu()(input, dim=-1)")
 def swiglu(input: Tensor, dim: int = -1) -> Tensor:
-    """silu(first half) times second half along an axis (`mindspore.ops.swiglu`).
+    """Multiply silu(first half) by the second half of an axis (`mindspore.ops.swiglu`).
 
     Args:
         input: Tensor, floating.
@@ -513,9 +514,10 @@ def rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor, mode: int = 0
     """Rotary position embedding (Su et al., 2021; `mindspore.ops.rotary_position_embedding`).
 
     Args:
-        x: Tensor of four axes; pairs along the last are rotated.
-        cos, sin: of the angles; Tensors that broadcast to `x`.
-        mode: 0: element i and i + d/2 are a pair; 1: neighbours are.
+        x: Tensor of four axes; pairs of elements along the last axis are rotated.
+        cos, sin: Tensors of the cosines and sines of the angles; they broadcast to `x`.
+        mode: which elements of the d along the last axis are a pair: 0: i and i + d/2;
+            1: 2i and 2i + 1.
 
     Returns:
         Tensor of the shape of `x`.
@@ -547,14 +549,17 @@ def rotary_position_embedding(x: Tensor, cos: Tensor, sin: Tensor, mode: int = 0
 
 
 class RmsNorm(Primitive):
-    """`RmsNorm(epsilon=1e-6)(x, gamma)` -> (result, reciprocal root mean square)."""
+    """Division by the root mean square: `RmsNorm(epsilon=1e-6)(x, gamma)`.
+
+    The result is (normalised tensor, reciprocal of the root mean square).
+    """
 
     def __init__(self, epsilon: float = 1e-6) -> None:
         super().__init__()
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
-        """Divide by the root mean square over the last axes, which `gamma` has; scale by `gamma`.
+        """Divide by the root mean square over the axes of `gamma` (the last), and scale by `gamma`.
 
         Returns (result, 1 / root mean square).
         """

@@ -2,8 +2,8 @@
 
 All but identity and concat decompose into `strided_copy` (reading) or a scatter over flat positions
 (writing), so a backend with only the minimal set of kernels supports them. The public functions in
-`shaping.py`, `joining.py` and `padding.py` call them and normalise axes, begins and ends; a rule
-here must not accept negative ones.
+`shaping.py`, `joining.py` and `padding.py` call them. These normalise axes, begins and ends; the
+ops must not accept negative ones, so that equal calls have equal attributes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
 
     Args:
         input: Tensor of any shape and dtype.
-        shape: ints; one of them may be -1 and is then computed from the size.
+        shape: ints; one of them may be -1, which stands for the size that fits.
 
     Returns:
-        Tensor of that shape, sharing the buffer.
+        Tensor of that shape, which uses the same buffer.
 
     Raises:
         ValueError: the sizes differ, or more than one -1.
@@ -61,10 +61,12 @@ _reshaped = reshape_to.table
 
 
 def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """Return `wanted` with its -1 replaced by the size that fits.
+    """Return the shape `wanted` with its -1 replaced by the size that fits.
+
+    `have` is the shape of the tensor that is reshaped.
 
     Raises:
-        ShapeError: more than one -1, or a size that does not divide.
+        ShapeError: there is more than one -1, or no size fits.
     """
     rest, open_ = 1, 0
     for n in wanted:
@@ -87,7 +89,7 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
 
 @op(name="identity", primitive="Identity", composite=False, alias=True)
 def identity(x: Tensor):
-    """A tensor of the same value (`mindspore.ops.identity`).
+    """Return a tensor of the same value (`mindspore.ops.identity`).
 
     Examples:
         >>> import duograph as ms
@@ -136,7 +138,7 @@ stop_gradient.reference(np.array)
 
 @stop_gradient.normaliser
 def _(value: Tensor):
-    """Make `stop_gradient` return numbers, None and strings as they are: they have no gradient."""
+    """Make `stop_gradient` return values other than tensors unchanged, such as numbers and None."""
     return (value,) if hasattr(value, "dtype") else value
 
 
@@ -149,9 +151,10 @@ def slice_shape(
 
 @op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
-    """Primitive op: strided slice, by one normalised (begin, end, stride) per axis.
+    """Primitive op: strided slice, with one normalised (begin, end, stride) per axis.
 
-    An end of -1, with a negative stride, includes the first element.
+    Begins and ends count from the first element. With a negative stride, an end of -1 means that
+    the first element is included.
     """
 
 
@@ -203,7 +206,7 @@ def _(x, out, dout, begin, end, strides):
 
 
 def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
-    """Return `input[begin:end]` along one axis, and all of the other axes."""
+    """Return the slice `begin` to `end` - 1 of one axis of `input`, with all of the other axes."""
     shape = input.shape
     if begin == 0 and end == shape[axis]:
         return input
@@ -216,7 +219,10 @@ def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
 def update_by(
     input: Tensor, value: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ):
-    """Primitive op: a copy of `input` with a slice replaced by `value`, of the slice's shape."""
+    """Primitive op: a copy of `input` with a slice replaced by `value`, of the slice's shape.
+
+    `begin`, `end` and `strides` are those of `slice_by`.
+    """
 
 
 @update_by.infer
@@ -333,7 +339,10 @@ def _(tensors, out, dout, axis):
 
 @op(name="pad_constant", composite=False, per_axis=("low", "high"))
 def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Number):
-    """Primitive op: `value` added before and after each axis; low and high are not negative."""
+    """Primitive op: `input` with elements `value` added before and after each axis.
+
+    `low` and `high` have the numbers of elements added, which are not negative.
+    """
 
 
 @pad_by.infer

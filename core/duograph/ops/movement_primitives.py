@@ -1,8 +1,8 @@
 """Primitive classes of ops that move, select and create elements, such as `ops.Concat(axis)`.
 
-Users construct them. Each class is one call of `_form` below: the function to call, the op whose
-gradient rules apply, and the constructor's arguments with defaults. The functions here only adapt
-arguments; they define no ops.
+Users construct them. Each class is made by one call of `_form` below, which names the function to
+call, the op whose gradient rules apply, and the constructor's arguments with their defaults. The
+functions here only adapt arguments; ops do not belong here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Function: TypeAlias = Callable[..., object]  # of any result: a Tensor, a tuple
 class _Form(Primitive):
     """Base class of the primitive classes that `_form` defines.
 
-    A call passes its arguments, and the constructor's by name, to the class's function.
+    A call calls the class's function with its own arguments and, by name, those of the constructor.
     """
 
     _function: _Function
@@ -81,7 +81,8 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
 
     Args:
         op: name of the op whose gradient rules apply; default that of `function`.
-        defaults: the constructor's arguments; the value _REQUIRED marks one without a default.
+        defaults: the constructor's arguments by name; the value _REQUIRED marks an argument
+            without a default.
     """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
@@ -246,7 +247,10 @@ def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: in
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
-    """Look up the rows at `input_indices - offset`, with zeros for an index out of range."""
+    """Look up the rows of `input_params` at `input_indices - offset`.
+
+    An index out of range results in zeros.
+    """
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))
@@ -282,7 +286,7 @@ def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
 
 
 def identity_n(x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the identity of each tensor, as a tuple."""
+    """Return a tuple with a tensor of the same value for each tensor; see `ops.identity`."""
     return tuple(movement.identity(t) for t in x)
 
 

@@ -1,7 +1,8 @@
 """Resizing of images (interpolate, upsample, ...) and embedding lookup.
 
-Users and layers call them. Sizes and coordinates that do not depend on values are computed with
-NumPy when a call is prepared. Only `embedding` with `max_norm` writes to an operand.
+Users and layers call them. Sizes and coordinates that do not depend on the values of tensors are
+computed with NumPy when a call is prepared. No function writes to an operand, except `embedding`
+with `max_norm`.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ _Size: TypeAlias = int | Sequence[int] | Tensor
 def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
     """Return the float64 position in the input of each of `out` cells of a resized axis.
 
-    `n` is the input's size. `rule` "corners" aligns the outermost cells, "half" the outer edges of
-    the axis, and others the first cells' edges. `scale` replaces out / n if given.
+    `n` is the input's size. The `rule` "corners" aligns the centres of the outermost cells, "half"
+    the outer edges of the axis, "plain" the centres of the first cells. `scale` (output size /
+    input size) is used instead of out / n if it is not None; "corners" ignores it.
     """
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
@@ -67,7 +69,8 @@ def _taps(
     """Return the input cells, and their weights, of which each output cell is the weighted sum.
 
     The result is a list of (indices, weights), both with one item per output cell. The weights are
-    None if the output copies the cell.
+    None if the output copies a single cell. `mode` is "nearest", "linear" or "cubic"; the other
+    parameters are those of `_sources`.
     """
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
@@ -111,12 +114,15 @@ def _taps(
 def resize_by(
     input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]
 ):
-    """Resample the spatial axes of (N, C, spatial...), one axis after the other.
+    """Composite op: resample the spatial axes of (N, C, spatial...), one after the other.
 
     Args:
-        mode: nearest, linear or cubic.
-        rule: alignment of input and output: corners (centres of the corner cells coincide), half
-            (both cover the same area), or plain (centres of the first cells coincide).
+        size: size of each spatial axis of the result.
+        mode: "nearest", "linear" or "cubic".
+        rule: alignment of input and output: "corners" (centres of the corner cells coincide),
+            "half" (both cover the same area), or "plain" (centres of the first cells coincide).
+        scales: magnification of each axis, that is output size / input size; None computes it from
+            the two sizes. The rule "corners" ignores it.
     """
     x = widened(input)
     for i, (out, scale) in enumerate(zip(size, scales, strict=True)):
@@ -161,21 +167,21 @@ def interpolate(
 
     Args:
         input: Tensor (N, C, L), (N, C, H, W) or (N, C, D, H, W).
-        size: int or ints, the sizes wanted; or
-        scale_factor: number or numbers to multiply the sizes with.
+        size: int or ints: the sizes of the result; or None.
+        scale_factor: number or numbers by which the sizes are multiplied; or None.
         mode: ``"nearest"``, ``"nearest-exact"``, ``"linear"``, ``"bilinear"``,
             ``"bicubic"``, ``"trilinear"``, ``"area"``.
-        align_corners: whether the centres of the corner cells meet; for linear, bilinear, bicubic
-            and trilinear.
-        recompute_scale_factor: use the exact ratio of the sizes for coordinates, not
+        align_corners: whether the centres of the corner cells coincide; for linear, bilinear,
+            bicubic and trilinear.
+        recompute_scale_factor: whether coordinates use the exact ratio of the sizes instead of
             `scale_factor`.
 
     Returns:
         Tensor (N, C, size...).
 
     Raises:
-        ValueError: neither or both of size and scale_factor; a mode that the number of axes does
-            not have.
+        ValueError: neither or both of size and scale_factor; a mode that does not exist for the
+            number of axes.
 
     Examples:
         >>> import duograph as ms
@@ -243,7 +249,7 @@ def upsample(
     align_corners: bool | None = None,
     recompute_scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """`interpolate` under its older name (`mindspore.ops.upsample`).
+    """Older name of `interpolate` (`mindspore.ops.upsample`).
 
     Examples:
         >>> import duograph as ms
@@ -271,9 +277,9 @@ def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
 
 
 class _Resize(Primitive):
-    """Base of classes that resize images: `Op(align_corners=False, half_pixel_centers=False)`.
+    """Base class of primitives that resize images to the size given in the call.
 
-    The call is `(image, size)`.
+    `Op(align_corners=False, half_pixel_centers=False)(image, size)`.
     """
 
     op = resize_by
@@ -292,7 +298,9 @@ class _Resize(Primitive):
 
 
 class ResizeBilinearV2(_Resize):
-    """`ResizeBilinearV2(align_corners=False, half_pixel_centers=False)(image, size)`.
+    """Resizing of images by linear interpolation.
+
+    `ResizeBilinearV2(align_corners=False, half_pixel_centers=False)(image, size)`.
 
     Examples:
         >>> import duograph as ms
@@ -302,15 +310,18 @@ class ResizeBilinearV2(_Resize):
 
 
 class ResizeBicubic(_Resize):
-    """`ResizeBicubic(align_corners=False, half_pixel_centers=False)(images, size)`."""
+    """Resizing of images by cubic interpolation.
+
+    `ResizeBicubic(align_corners=False, half_pixel_centers=False)(images, size)`.
+    """
 
     _kind = "cubic"
 
 
 class ResizeBilinear(Primitive):
-    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`.
+    """Resizing of images by linear interpolation, in the form of MindSpore 1.x.
 
-    This is the form of MindSpore 1.x.
+    `ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`.
     """
 
     op = resize_by
@@ -332,7 +343,10 @@ class ResizeBilinear(Primitive):
 
 
 class ResizeNearestNeighbor(ResizeBilinear):
-    """`ResizeNearestNeighbor(size, align_corners=False, half_pixel_centers=False)(image)`."""
+    """Resizing of images by nearest neighbours.
+
+    `ResizeNearestNeighbor(size, align_corners=False, half_pixel_centers=False)(image)`.
+    """
 
     _kind = "nearest"
 
@@ -347,17 +361,17 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: boo
     Args:
         input: Tensor of integers, any shape.
         weight: Tensor (rows, size).
-        padding_idx: a row that gets no gradient; negative counts from the end.
-        max_norm: rows that are used are scaled, in place, to have at most this norm.
+        padding_idx: number of a row that gets no gradient; a negative one counts from the end.
+        max_norm: the rows that are looked up are scaled, in place, to at most this norm.
         norm_type: degree of that norm.
-        scale_grad_by_freq: gradients of a row are divided by how often it is used.
+        scale_grad_by_freq: whether the gradient of a row is divided by its number of lookups.
 
     Returns:
         Tensor (input.shape..., size).
 
     Raises:
         TypeError: `input` is not integer.
-        ValueError: `weight` has not two axes; `padding_idx` out of range.
+        ValueError: `weight` does not have two axes; `padding_idx` is out of range.
 
     Examples:
         >>> import duograph as ms

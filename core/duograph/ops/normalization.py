@@ -1,7 +1,8 @@
 """Batch, layer, group, instance and RMS normalisation, and gradients of batch and layer norm.
 
-Users and normalisation layers call them. All are composites, which a backend may implement with one
-kernel. Statistics of 16-bit floats must stay in float32.
+Users and normalisation layers call them. All ops are composite, and a backend may have one kernel
+for each. Statistics of 16-bit floats must be float32, because sums of many elements lose too many
+digits in 16 bits.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ def _as(x: Tensor, dtype: DType) -> Tensor:
 
 
 def _statistics_dtype(dtype: DType) -> DType:
-    """Return the dtype in which means and variances are computed: float32 for 16-bit floats."""
+    """Return the dtype in which means and variances are computed: float32 for 16-bit floats.
+
+    For others it is `dtype`.
+    """
     return float32 if dtype.itemsize == 2 else dtype
 
 
 def is_zero(x: Tensor) -> bool:
-    """Return whether a graph value is a fill of 0, such as the gradient of an unused result."""
+    """Return whether `x` is a graph value made by filling with 0.
+
+    The cotangent of an unused result is such a value.
+    """
     if not isinstance(x, GraphTensor):
         return False
     for node in reversed(x._builder.nodes):
@@ -65,7 +72,7 @@ def _mean(x: Tensor, axis: Sequence[int]) -> Tensor:
 
 @op(dtypes=FLOATING)
 def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: NewAxis, eps: float):
-    """Layer normalisation over the axes from `axis` on (Ba et al., 2016).
+    """Composite op: layer normalisation over the axes from `axis` on (Ba et al., 2016).
 
     Returns (normalised * gamma + beta, mean, 1 / standard deviation). gamma and beta have the shape
     input.shape[axis:]; the statistics keep reduced axes with size 1.
@@ -118,8 +125,9 @@ def _check_gradient(
     """Raise ShapeError unless the operands of a normalisation's gradient op fit its input `x`.
 
     Args:
-        dout: must have the type of `x`.
-        gamma: must have the shape `shape`.
+        name: name of the gradient op.
+        dout: cotangent of the result; it must have the type of `x`.
+        gamma: scale factors, which must have the shape `shape`.
         statistics: the forward op's statistics; each must have the type `kept`.
     """
     if dout.plain is not x.plain or gamma.shape != shape:
@@ -138,7 +146,11 @@ def _check_gradient(
 def layer_norm_grad(
     input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: NewAxis
 ):
-    """Composite op: gradients of `layer_norm_core` with respect to input, gamma and beta."""
+    """Composite op: gradients of `layer_norm_core` with respect to input, gamma and beta.
+
+    `mean` and `rstd` are the statistics that `layer_norm_core` returned, and `dout` is the
+    cotangent of its first result.
+    """
     axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
     dy = widened(dout)
     normal = (widened(input) - mean) * rstd
@@ -211,13 +223,16 @@ def _(
 def _along(x: Tensor, ndim: int) -> Tensor:
     """Reshape (C,) to (C, 1, ...), so that it broadcasts along the channels of (N, C, ...).
 
-    `ndim` is the number of axes of the latter.
+    `ndim` is the number of axes of (N, C, ...).
     """
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 
 def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
-    """Raise ShapeError unless each given tensor has one element per channel of `x`."""
+    """Raise ShapeError unless each tensor in `given` has one element per channel of `x`.
+
+    `name` is the op's name in the message.
+    """
     if x.ndim < 2:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, ...)")
     for what, t in given.items():
@@ -247,7 +262,10 @@ def _(x):
 
 @op(dtypes=FLOATING)
 def batch_products(dout: Tensor, input: Tensor, mean: Tensor):
-    """Composite op: for each channel the sums of `dout`, and of `dout` times (input - mean)."""
+    """Composite op: the sums of `dout` and of dout * (input - mean) over each channel.
+
+    The gradients of batch normalisation need them.
+    """
     axes = (0, *range(2, input.ndim))
     dy = widened(dout)
     centred = widened(input) - _along(mean, input.ndim)
@@ -268,9 +286,9 @@ def _(dout, x, mean):
 
 @op(dtypes=FLOATING)
 def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
-    """Batch normalisation of the channels (axis 1) by batch statistics (Ioffe, Szegedy 2015).
+    """Composite op: batch normalisation of the channels (axis 1) by batch statistics.
 
-    Returns (normalised * gamma + beta, mean, biased variance).
+    Returns (normalised * gamma + beta, mean, biased variance). Source: Ioffe and Szegedy, 2015.
     """
     mean, variance = batch_moments(input)
     x = widened(input)
@@ -305,7 +323,11 @@ def _(x, gamma, beta, out, dout, eps):
 def batch_norm_grad(
     input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float
 ):
-    """Composite op: gradients of `batch_norm_train` with respect to input, gamma and beta."""
+    """Composite op: gradients of `batch_norm_train` with respect to input, gamma and beta.
+
+    `mean` and `var` are the statistics that `batch_norm_train` returned, and `dout` is the
+    cotangent of its first result.
+    """
     n = input.size // input.shape[1] if input.shape[1] else 1
     dbeta, product = batch_products(dout, input, mean)
     dy = widened(dout)
@@ -333,7 +355,7 @@ def _(x, gamma, mean, var, dout, eps):
 def batch_norm_infer(
     input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float
 ):
-    """Batch normalisation of the channels (axis 1) by a given mean and variance."""
+    """Composite op: batch normalisation of the channels (axis 1) by a given mean and variance."""
     _check_channels(
         "batch_norm", input._type, gamma=gamma._type, beta=beta._type, mean=mean._type,
         variance=variance._type,
@@ -361,10 +383,10 @@ def batch_norm(
 
     Args:
         input_x: Tensor (N, C, ...), floating.
-        running_mean, running_var: Tensors (C,). Used when not training; updated in place with the
-            batch's statistics (the unbiased variance) when training. None: not updated.
+        running_mean, running_var: Tensors (C,). Without `training` they are used, else they are
+            updated in place with the batch's statistics (the unbiased variance), unless None.
         weight, bias: Tensors (C,), or None for 1 and 0.
-        training: use the statistics of the batch.
+        training: whether to use the statistics of the batch.
         momentum: weight of the batch in the running statistics.
         eps: added to the variance.
 
@@ -372,7 +394,7 @@ def batch_norm(
         Tensor of the shape of `input_x`.
 
     Raises:
-        ValueError: sizes that do not fit; not training without running statistics.
+        ValueError: sizes that do not fit; no running statistics without `training`.
 
     Examples:
         >>> import duograph as ms
@@ -407,7 +429,10 @@ def move_statistics(
     variance: Tensor,
     keep: float,
 ) -> None:
-    """Update running statistics in place; `keep` is the weight of their old values."""
+    """Update running statistics in place with the batch's statistics of `x`, `mean` and `variance`.
+
+    `keep` is the weight of the old values. `variance` is biased; the unbiased one is used.
+    """
     found = moving_statistics(
         running_mean, running_var, stop_gradient(mean), stop_gradient(variance), keep,
         x.size // x.shape[1] if x.shape[1] else 1,
@@ -427,7 +452,7 @@ def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups
 
     Args:
         input: Tensor (N, C, ...), floating.
-        num_groups: divides C.
+        num_groups: number of groups, a divisor of C.
         weight, bias: Tensors (C,), or None.
         eps: added to the variance.
 
@@ -474,9 +499,9 @@ def _(
 
 @op(dtypes=FLOATING)
 def rms_norm(x: Tensor, gamma: Tensor, eps: float):
-    """Divide by the root mean square, multiply by gamma (`mindspore.ops.rms_norm`).
+    """Divide by the root mean square, and multiply by gamma (`mindspore.ops.rms_norm`).
 
-    Zhang and Sennrich, 2019.
+    Source: Zhang and Sennrich, 2019.
 
     Args:
         x: Tensor, floating.
@@ -484,10 +509,10 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float):
         epsilon: added to the mean square.
 
     Returns:
-        (Tensor of the shape of `x`, 1 / root mean square with reduced axes as 1).
+        (Tensor of the shape of `x`, 1 / root mean square), the second with reduced axes of size 1.
 
     Raises:
-        ValueError: `gamma` has not the shape of the last axes.
+        ValueError: `gamma` does not have the shape of the last axes.
 
     Examples:
         >>> import duograph as ms
@@ -522,8 +547,8 @@ def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
 
     Args:
         x: Tensor (N, C, H, W), floating.
-        depth_radius: number of channels on each side that are summed.
-        bias, alpha, beta: x / (bias + alpha * sum) ** beta.
+        depth_radius: number of channels on each side whose squares are summed.
+        bias, alpha, beta: numbers in the result, x / (bias + alpha * sum) ** beta.
 
     Returns:
         Tensor of the shape of `x`.
@@ -567,7 +592,7 @@ def _(
 
 @op(dtypes=FLOATING, primitive="L2Normalize(axis=0, epsilon=0.0001)(x)")
 def l2_normalize(input: Tensor, axis: Axes, epsilon: float):
-    """Divide by the 2-norm along axes, as the primitive L2Normalize does.
+    """Divide by the 2-norm along axes.
 
     The squared norm is bounded below by `epsilon`.
 
@@ -590,7 +615,7 @@ def _(input: Tensor, axis: int | Sequence[int] = 0, epsilon: float = 1e-4):
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
 ) -> Tensor:
-    """Divide by the p-norm along `dim`, which is bounded below by `eps`.
+    """Divide by the p-norm along `dim`, or by `eps` if that is larger.
 
     Examples:
         >>> import duograph as ms

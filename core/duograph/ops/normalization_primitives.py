@@ -1,7 +1,7 @@
 """Primitive classes of normalisation: BatchNorm and LayerNorm.
 
 Users construct them. They convert MindSpore's constructor arguments and data formats to calls of
-`normalization.py`, and define no ops.
+`normalization.py`, which has the ops.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = [
 
 
 class BatchNorm(Primitive):
-    """`BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale,
-    bias, mean, variance)`.
+    """Batch normalisation of each channel.
 
-    Returns (result, mean, variance, mean, variance); the statistics are those of the batch when
-    training, else the running ones. When training, running statistics that are Parameters are
-    updated in place; `momentum` is the weight of the batch.
+    `BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale, bias,
+    mean, variance)` returns (result, mean, variance, mean, variance). With `is_training`, these are
+    the statistics of the batch, and the running statistics `mean` and `variance` are updated in
+    place with the weight `momentum` of the batch; else they are the arguments.
 
     Examples:
         >>> import duograph as ms
@@ -54,8 +54,8 @@ class BatchNorm(Primitive):
     ) -> tuple[Tensor, ...]:
         """Apply batch normalisation; return (result, mean, variance, mean, variance).
 
-        In training these are the batch's statistics, and the Parameters `mean` and `variance` are
-        moved towards them; else they are the arguments.
+        With `is_training`, the returned statistics are those of the batch, and `mean` and
+        `variance` are updated in place; else they are the arguments.
         """
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
@@ -73,9 +73,10 @@ class BatchNorm(Primitive):
 
 
 class LayerNorm(Primitive):
-    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)`.
+    """Layer normalisation of each sample.
 
-    Returns (result, mean, variance).
+    `LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)` returns
+    (result, mean, variance). The axes from `begin_norm_axis` on are normalised together.
 
     Examples:
         >>> import duograph as ms

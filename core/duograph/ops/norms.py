@@ -1,6 +1,7 @@
 """Norms of vectors and matrices, clipping by norm, and distances.
 
-Users, losses and optimizers call these functions. Gradients at a norm of 0 must be 0, not NaN.
+Users, losses and optimizers call these functions. The gradient of a 2-norm that is 0 must be 0, not
+NaN, because gradients and parameters are often zero at the start.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 
 @op(name="norm2", dtypes=FLOATING)
 def norm2(input: Tensor, axis: Axes, keepdims: bool):
-    """2-norm over axes: sqrt(sum(x^2)); its gradient at 0 is 0."""
+    """Composite op: 2-norm over axes, sqrt(sum(x^2)), whose gradient at 0 is 0."""
     x = widened(input)
     return converted(sqrt(reduce_sum(x * x, axis, keepdims)), input.dtype)
 
@@ -56,7 +57,7 @@ def _(x, out, dout, axis, keepdims):
 
 @op(dtypes=FLOATING)
 def vector_norm(input: Tensor, p: float, axis: Axes, keepdims: bool):
-    """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
+    """Return the p-norm of the elements along axes (`mindspore.ops.vector_norm`).
 
     Examples:
         >>> import duograph as ms
@@ -134,22 +135,22 @@ def norm(
     dtype: DTypeLike | None = None,
     **axis: object,
 ) -> Tensor:
-    """Norm of vectors or matrices (`mindspore.ops.norm`).
+    """Return the norm of vectors or matrices (`mindspore.ops.norm`).
 
     Args:
-        A: Tensor; integers are taken as float32.
-        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when
-            `dim` is an int (or A has one axis), the matrix norm when `dim` is a pair (or A has
-            two). ``"fro"``, ``"nuc"``: of matrices.
+        A: Tensor; integers are converted to float32.
+        ord: None is the 2-norm of all elements along `dim`. A number is the degree of a vector norm
+            if `dim` is an int (or A has one axis), of a matrix norm if `dim` is a pair (or A has
+            two axes). ``"fro"`` and ``"nuc"`` are norms of matrices.
         dim: int or tuple of ints; None means all. Also spelled `axis`.
-        keepdim: whether the reduced axes stay, as 1.
+        keepdim: whether to keep the reduced axes, with size 1.
         dtype: dtype to which A is cast first.
 
     Returns:
         Tensor with the axes removed.
 
     Raises:
-        ValueError: an axis out of range; a norm that matrices do not have.
+        ValueError: an axis out of range; a norm that does not exist for matrices.
 
     Examples:
         >>> import duograph as ms
@@ -183,7 +184,7 @@ def norm(
 
 @op(name="clip_by_norm", dtypes=FLOATING)
 def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Axes):
-    """Scale x so that its 2-norm along axes is at most clip_norm."""
+    """Composite op: scale `x` so that its 2-norm along axes is at most `clip_norm`."""
     total = norm2(widened(x), axis, True)
     bound = converted(clip_norm, total.dtype)
     larger = maximum(total, bound)
@@ -193,20 +194,20 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Axes):
 def clip_by_norm(
     x: Any, max_norm: int | float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """Tensors scaled so that the norm of all of them together is at most `max_norm`
+    """Scale tensors so that the norm of all of them together is at most `max_norm`
     (`mindspore.ops.clip_by_norm`).
 
     Args:
         x: Tensor, or tuple or list of them.
         max_norm: number.
         norm_type: degree of the norm.
-        error_if_nonfinite: raise when the norm is not finite.
+        error_if_nonfinite: whether to raise an error if the norm is not finite.
 
     Returns:
-        Like `x`.
+        Tensor, tuple or list of the form of `x`.
 
     Raises:
-        RuntimeError: the norm is not finite and that is an error.
+        RuntimeError: the norm is not finite, and `error_if_nonfinite` is True.
 
     Examples:
         >>> import duograph as ms
@@ -228,12 +229,15 @@ def clip_by_norm(
 
 
 class NonFiniteError(ArgumentValueError, RuntimeError):
-    """The norm is infinite or NaN, but a finite one was required."""
+    """Raised if a norm is infinite or NaN where the user required a finite one."""
 
 
 @op(name="clip_by_global_norm")
 def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: float | None):
-    """Multiply all tensors by clip_norm / max(their common 2-norm, clip_norm)."""
+    """Composite op: multiply all tensors by clip_norm / max(their common 2-norm, clip_norm).
+
+    `use_norm` is the common norm, or None to compute it.
+    """
     total = None
     common = float64 if any(t.dtype is float64 for t in x) else float32
     for t in x:
@@ -249,13 +253,13 @@ def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: floa
 def clip_by_global_norm(
     x: Tensor | Sequence[Tensor], clip_norm: float = 1.0, use_norm: int | float | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """Tensors scaled so that their common 2-norm is at most `clip_norm`
+    """Scale tensors so that their common 2-norm is at most `clip_norm`
     (`mindspore.ops.clip_by_global_norm`).
 
     Args:
         x: tuple or list of Tensors, or one.
         clip_norm: positive number.
-        use_norm: their norm, when it is known; default computed.
+        use_norm: the common norm, or None to compute it.
 
     Returns:
         Tuple of Tensors, or one.
@@ -287,7 +291,7 @@ def clip_by_global_norm(
 @tensor_method("renorm")
 @cached_call
 def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
-    """Slices along an axis scaled so that their p-norm is at most `maxnorm`
+    """Scale the slices along an axis so that their p-norms are at most `maxnorm`
     (`mindspore.ops.renorm`).
 
     Examples:
@@ -306,12 +310,13 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 
 @op(dtypes=FLOATING, promote="common")
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: Axis, eps: float):
-    """Cosine of the angle between vectors along one axis (`mindspore.ops.cosine_similarity`).
+    """Return the cosine of the angle between vectors along an axis
+    (`mindspore.ops.cosine_similarity`).
 
     Args:
         x1, x2: Tensors whose shapes broadcast.
         dim: the axis, which is removed.
-        eps: norms count as at least this.
+        eps: lower bound of the norms.
 
     Returns:
         Tensor of the broadcast shape without `dim`.
@@ -346,12 +351,12 @@ def _(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
 
 @cached_call
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """p-norm distance of every pair of rows (`mindspore.ops.cdist`).
+    """Return the p-norm distance of every pair of rows (`mindspore.ops.cdist`).
 
     Args:
         x1: Tensor (..., n, d).
         x2: Tensor (..., m, d); leading axes broadcast.
-        p: degree of the norm, 0 or more.
+        p: degree of the norm, non-negative.
 
     Returns:
         Tensor (..., n, m).
@@ -385,7 +390,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """p-norm of x1 - x2 + eps along the last axis.
+    """Return the p-norm of x1 - x2 + eps along the last axis.
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,6 @@
 """Elementwise functions of integers and bits, and neighbours of floats: gcd, lcm, nextafter, eps.
 
-Users call them. NumPy computes the primitive ops on the host. Functions of integers have no
+Users call them. The host computes the primitive ops by NumPy. Functions of integers have no
 gradient.
 """
 
@@ -30,7 +30,7 @@ __all__ = ["eps", "gcd", "lcm", "nextafter", "polar", "population_count", "view_
     host_fallback=True,
 )  # fmt: skip
 def gcd(input: Tensor, other: Tensor):
-    """Greatest common divisor, element by element (`mindspore.ops.gcd`).
+    """Return the greatest common divisor, element by element (`mindspore.ops.gcd`).
 
     Args:
         input, other: integer Tensors whose shapes broadcast.
@@ -39,7 +39,7 @@ def gcd(input: Tensor, other: Tensor):
         Tensor of the broadcast shape and the common dtype; not negative, 0 for two zeros.
 
     Raises:
-        TypeError: elements that are no integers.
+        TypeError: elements that are not integers.
         ValueError: shapes that do not broadcast.
 
     Examples:
@@ -54,7 +54,7 @@ def gcd(input: Tensor, other: Tensor):
     host_fallback=True,
 )  # fmt: skip
 def lcm(input: Tensor, other: Tensor):
-    """Least common multiple, element by element (`mindspore.ops.lcm`).
+    """Return the least common multiple, element by element (`mindspore.ops.lcm`).
 
     Args:
         input, other: integer Tensors whose shapes broadcast.
@@ -63,7 +63,7 @@ def lcm(input: Tensor, other: Tensor):
         Tensor of the broadcast shape and the common dtype; not negative, unless it overflows.
 
     Raises:
-        TypeError: elements that are no integers.
+        TypeError: elements that are not integers.
         ValueError: shapes that do not broadcast.
 
     Examples:
@@ -78,7 +78,7 @@ def lcm(input: Tensor, other: Tensor):
     host_fallback=True,
 )  # fmt: skip
 def nextafter(input: Tensor, other: Tensor):
-    """The next number of the dtype after `input` in the direction of `other`
+    """Return the next number of the dtype after `input` in the direction of `other`
     (`mindspore.ops.nextafter`).
 
     Args:
@@ -108,7 +108,7 @@ for _op, _name in ((gcd, "gcd"), (lcm, "lcm"), (nextafter, "nextafter")):
     primitive="PopulationCount()(x)", dtypes=INTEGER, differentiable=False, host_fallback=True,
 )  # fmt: skip
 def population_count(input_x: Tensor):
-    """Number of 1 bits of each element (`mindspore.ops.population_count`).
+    """Return the number of 1 bits of each element (`mindspore.ops.population_count`).
 
     Args:
         input_x: integer Tensor of any shape.
@@ -117,7 +117,7 @@ def population_count(input_x: Tensor):
         uint8 Tensor of the shape of `input_x`.
 
     Raises:
-        TypeError: elements that are no integers.
+        TypeError: elements that are not integers.
 
     Examples:
         >>> import duograph as ms
@@ -139,7 +139,7 @@ def _(x):
 
 @primitive("Eps()(x)")
 def eps(x: Tensor) -> Tensor:
-    """The distance from 1 to the next number of the dtype, in the shape of `x`
+    """Return the distance from 1 to the next number of the dtype, in the shape of `x`
     (`mindspore.ops.eps`).
 
     Raises:
@@ -158,7 +158,7 @@ def eps(x: Tensor) -> Tensor:
 
 @primitive("Polar()(abs, angle)")
 def polar(abs: Tensor | Number, angle: Tensor | Number) -> Tensor:
-    """Complex numbers from their absolute value and argument (`mindspore.ops.polar`).
+    """Make complex numbers from their absolute value and argument (`mindspore.ops.polar`).
 
     Args:
         abs, angle: Tensors of float32 or float64, or numbers, whose shapes broadcast.
@@ -167,7 +167,7 @@ def polar(abs: Tensor | Number, angle: Tensor | Number) -> Tensor:
         complex64 or complex128 Tensor of the broadcast shape.
 
     Raises:
-        TypeError: another dtype, or no Tensor.
+        TypeError: another dtype, or two numbers.
 
     Examples:
         >>> import duograph as ms
@@ -182,7 +182,8 @@ def polar(abs: Tensor | Number, angle: Tensor | Number) -> Tensor:
 
 
 def view_as_real(input: Tensor) -> Tensor:
-    """Real and imaginary parts on a new last axis of size 2 (`mindspore.ops.view_as_real`).
+    """Return the real and imaginary parts on a new last axis of size 2
+    (`mindspore.ops.view_as_real`).
 
     Args:
         input: complex Tensor of any shape.

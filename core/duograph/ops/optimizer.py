@@ -1,9 +1,9 @@
 """The update formulas of optimisers (Adam, SGD, ...), one op each, and of moving statistics.
 
-`nn/optim` and `normalization.py` call them. Each is a composite, which a backend may implement with
+`nn/optim` and `normalization.py` call them. Each is a composite op, for which a backend may have
 one kernel. Learning rates and powers are 0-d operands, so that a new value never triggers a
-compilation; settings that an optimiser fixes once are attributes. Arithmetic is done in at least
-float32, and each result has the dtype of the operand that it replaces.
+compilation; settings that stay the same in all steps are attributes. Arithmetic must be done in at
+least float32, and each result has the dtype of the operand that it replaces.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _like(x: Tensor, target: Tensor) -> Tensor:
 def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
     """Return the gradient with weight decay, ``grad * scale + weight_decay * param``.
 
-    It is float32, or float64 if the operands are.
+    It is float32, or float64 if the operands are float64.
     """
     g = _wide(grad)
     if scale != 1.0:
@@ -68,9 +68,11 @@ def sgd_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of stochastic gradient descent with momentum.
+    """Composite op: one step of stochastic gradient descent with momentum.
 
-    `stat` is 1 before the first step and 0 afterwards; the first step does not damp the gradient.
+    `accum` is the running sum of gradients. `stat` is 1 before the first step and 0 afterwards; the
+    first step does not damp the gradient. The gradient is multiplied by `scale`, and `weight_decay`
+    * param is added to it.
 
     Returns: new param, accum, stat.
     """
@@ -92,7 +94,10 @@ def momentum_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of momentum: accum = momentum * accum + grad; param -= lr * accum.
+    """Composite op: one step of momentum.
+
+    accum = momentum * accum + grad; param -= lr * accum. The gradient is multiplied by `scale`, and
+    `weight_decay` * param is added to it.
 
     Returns: new param, accum.
     """
@@ -122,7 +127,11 @@ def adam_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adam (Kingma and Ba, 2015); the powers of the betas include this step.
+    """Composite op: one step of Adam (Kingma and Ba, 2015).
+
+    `m` and `v` are the moving averages of the gradient and of its square. `beta1_power` and
+    `beta2_power` are the betas to the power of the number of steps, with this one. The gradient is
+    multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, m, v.
     """
@@ -150,7 +159,10 @@ def amsgrad_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of AMSGrad (Reddi et al., 2018): Adam with the largest second moment so far.
+    """Composite op: one step of AMSGrad (Reddi et al., 2018).
+
+    It is `adam_step` with `vhat`, the largest second moment so far, in place of `v`. The gradient
+    is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, m, v, vhat.
     """
@@ -176,6 +188,7 @@ def _corrected(
     Args:
         m1: first moment.
         top: second moment, or for AMSGrad its maximum so far.
+        lr: learning rate.
         corrections: divisors of the two moments, 1 - beta^step.
         eps: added to the root of the corrected second moment.
         decoupled: factor of the weight decay that is applied to `param` itself (AdamW).
@@ -203,11 +216,11 @@ def adamw_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+    """Composite op: one step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    The corrections are ``1 - beta ** t`` for step t. Unlike in `adam_step`, `eps` is added to the
-    corrected root. Decay of `weight_decay` is added
-    to the gradient, that of `decoupled` shrinks the Parameter.
+    The corrections are ``1 - beta ** t`` for step t, counted from 1. Unlike in `adam_step`, `eps`
+    is added to the root of the corrected second moment. The decay `weight_decay` is added to the
+    gradient (multiplied by `scale`); the decay `decoupled` shrinks the parameter itself.
 
     Returns: new param, m, v.
     """
@@ -234,7 +247,9 @@ def adamw_amsgrad_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of `adamw_step` with the largest second moment so far (Reddi et al., 2018).
+    """Composite op: one step of `adamw_step` with the largest second moment (Reddi et al., 2018).
+
+    `vhat` is the largest second moment so far.
 
     Returns: new param, m, v, vhat.
     """
@@ -258,7 +273,9 @@ def adam_weight_decay_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adam without bias correction, with the decay added to the update.
+    """Composite op: one step of Adam without bias correction, with the decay added to the update.
+
+    `weight_decay` * param is added to the step; the gradient is multiplied by `scale`.
 
     Returns: new param, m, v.
     """
@@ -284,7 +301,11 @@ def rmsprop_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of RMSProp.
+    """Composite op: one step of RMSProp.
+
+    `mean_square` is the moving average, with `decay`, of the squared gradient, and `moment` the
+    step with momentum. The gradient is multiplied by `scale`, and `weight_decay` * param is added
+    to it.
 
     Returns: new param, mean_square, moment.
     """
@@ -308,7 +329,11 @@ def centered_rmsprop_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of RMSProp that divides by the variance instead of the mean square.
+    """Composite op: one step of RMSProp that divides by the root of the gradient's variance.
+
+    `mean_grad` and `mean_square` are moving averages, with `decay`, of the gradient and its square;
+    `moment` is the step with momentum. The gradient is multiplied by `scale`, and `weight_decay` *
+    param is added to it.
 
     Returns: new param, mean_grad, mean_square, moment.
     """
@@ -332,7 +357,10 @@ def adagrad_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adagrad (Duchi et al., 2011).
+    """Composite op: one step of Adagrad (Duchi et al., 2011).
+
+    `accum` is the sum of the squared gradients, which is updated only with `update_slots`. The
+    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, accum.
     """
@@ -353,7 +381,10 @@ def adadelta_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adadelta (Zeiler, 2012).
+    """Composite op: one step of Adadelta (Zeiler, 2012).
+
+    `accum` and `accum_update` are moving averages, with `rho`, of the squared gradients and steps.
+    The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, accum, accum_update.
     """
@@ -378,7 +409,10 @@ def ftrl_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of follow-the-regularised-leader (McMahan et al., 2013).
+    """Composite op: one step of "follow the regularised leader" (FTRL; McMahan et al., 2013).
+
+    `accum` is the sum of the squared gradients, and `linear` the accumulated linear term. The
+    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, accum, linear.
     """
@@ -410,7 +444,11 @@ def adamax_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of AdaMax (Kingma and Ba, 2015).
+    """Composite op: one step of AdaMax (Kingma and Ba, 2015).
+
+    `m` is the moving average of the gradient, `v` the decaying maximum of its absolute value, and
+    `beta1_power` beta1 to the power of the number of steps, with this one. The gradient is
+    multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, m, v.
     """
@@ -430,10 +468,11 @@ def moving_statistics(
     keep: float = 0.9,
     count: int = 1,
 ):
-    """Moving averages of batch statistics; `keep` weights the old ones.
+    """Composite op: moving averages of batch statistics; `keep` is the weight of the old values.
 
-    The biased `variance` of `count` elements is converted to the unbiased one. Returns: new
-    moving_mean, moving_variance.
+    `variance` is the biased variance of `count` elements, which is converted to the unbiased one.
+
+    Returns: new moving_mean, moving_variance.
     """
     share = (1.0 - keep) * (count / (count - 1) if count > 1 else 1.0)
     new_mean = _wide(moving_mean) * keep + _wide(mean) * (1.0 - keep)

@@ -1,7 +1,7 @@
 """Primitive classes of optimiser steps: `ApplyMomentum`, `Adam`, `ApplyFtrl` and others.
 
-Users construct them in optimisers of their own. A call writes the Parameters among its arguments
-and returns them; the formulas are those of `optimizer`, with settings that may be Tensors.
+Users construct them in their own optimisers. A call updates the Parameters among its arguments in
+place and returns them. The formulas are those of `optimizer`, but here settings may be Tensors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _wide(x: _Value) -> _Value:
 
 
 def _stepped(formula: Callable[..., _Value], targets: tuple[Tensor, ...], *rest: object) -> _Value:
-    """Return ``formula(*targets, *rest)`` with the Parameters `targets` in at least float32."""
+    """Return ``formula(*targets, *rest)`` with the Parameters cast to at least float32."""
     return formula(*[_wide(x) for x in targets], *rest)
 
 
@@ -85,7 +85,7 @@ def _adam_delta(
     eps: Number,
     nesterov: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (delta, m, v) of an Adam step: what is added to the Parameter, and the new moments.
+    """Return (delta, m, v) of an Adam step: the change of the Parameter, and the new moments.
 
     `g` is the gradient, `b1p` and `b2p` are the powers of the betas `b1` and `b2`.
     """
@@ -136,7 +136,7 @@ def _rmsprop(
 class _Locking(Primitive):
     """Base class of the optimiser primitives whose constructor takes `use_locking`.
 
-    The argument has no effect, since updates never run at the same time.
+    The argument has no effect, since two updates never run at the same time.
     """
 
     def __init__(self, use_locking: bool = False) -> None:
@@ -151,7 +151,7 @@ class _Nesterov(_Locking):
 
 
 class Adam(_Nesterov):
-    """`Adam(use_locking=False, use_nesterov=False)(var, m, v, beta1_power, ..., gradient)`.
+    """Adam: `Adam(use_locking=False, use_nesterov=False)(var, m, v, beta1_power, ..., gradient)`.
 
     Examples:
         >>> import duograph as ms
@@ -165,7 +165,11 @@ class Adam(_Nesterov):
         self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number,
         lr: Number, beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m and v by one step of Adam; return them."""
+        """Update var, m and v in place by one step of Adam; return these Parameters.
+
+        `m` and `v` are moving averages of the gradient and its square; the powers of the betas
+        include this step.
+        """
         _check("Adam", var, m, v, gradient)
         delta, *moments = _adam_delta(
             _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
@@ -175,13 +179,16 @@ class Adam(_Nesterov):
 
 
 class AdamNoUpdateParam(_Nesterov):
-    """As `Adam`, but returns what is to be added to the Parameter: `(m, v, ..., gradient)`."""
+    """Adam that returns the change of the Parameter instead of applying it.
+
+    It is called with (m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient).
+    """
 
     def __call__(
         self, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number, lr: Number,
         beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update m and v in place; return the step that the caller adds to its Parameter."""
+        """Update m and v in place; return the change that the caller adds to its Parameter."""
         _check("AdamNoUpdateParam", m, v, gradient)
         delta, *moments = _adam_delta(
             _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
@@ -192,13 +199,19 @@ class AdamNoUpdateParam(_Nesterov):
 
 
 class AdamWeightDecay(_Locking):
-    """`AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)`."""
+    """Adam with weight decay and without bias correction.
+
+    `AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)`.
+    """
 
     def __call__(
         self, var: Tensor, m: Tensor, v: Tensor, lr: Number, beta1: Number, beta2: Number,
         epsilon: Number, decay: Number, gradient: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m and v by Adam with weight decay, without bias correction; return them."""
+        """Update var, m and v in place by Adam with weight decay; return these Parameters.
+
+        There is no bias correction, and ``decay * var`` is added to the step.
+        """
         _check("AdamWeightDecay", var, m, v, gradient)
         m1, v1 = _moments(_wide(m), _wide(v), _wide(gradient), beta1, beta2)
         step = m1 / (sqrt(v1) + epsilon) + _wide(var) * decay
@@ -206,7 +219,7 @@ class AdamWeightDecay(_Locking):
 
 
 class ApplyAdaMax(Primitive):
-    """`ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)`."""
+    """AdaMax: `ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)`."""
 
     def __call__(
         self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, lr: Number, beta1: Number,
@@ -222,7 +235,7 @@ class ApplyAdaMax(Primitive):
 
 
 class ApplyAdadelta(Primitive):
-    """`ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)`."""
+    """Adadelta: `ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)`."""
 
     def __call__(
         self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
@@ -235,7 +248,7 @@ class ApplyAdadelta(Primitive):
 
 
 class ApplyAdagrad(Primitive):
-    """`ApplyAdagrad(update_slots=True)(var, accum, lr, grad)`.
+    """Adagrad: `ApplyAdagrad(update_slots=True)(var, accum, lr, grad)`.
 
     Examples:
         >>> import duograph as ms
@@ -261,7 +274,10 @@ class ApplyAdagrad(Primitive):
 
 
 class ApplyAdagradV2(ApplyAdagrad):
-    """`ApplyAdagradV2(epsilon, update_slots=True)(var, accum, lr, grad)`."""
+    """Adagrad with `epsilon` added to the root of accum.
+
+    `ApplyAdagradV2(epsilon, update_slots=True)(var, accum, lr, grad)`.
+    """
 
     def __init__(self, epsilon: float, update_slots: bool = True) -> None:
         super().__init__(update_slots)
@@ -269,13 +285,21 @@ class ApplyAdagradV2(ApplyAdagrad):
 
 
 class ApplyAdagradDA(_Locking):
-    """Adagrad by dual averaging: `(var, accumulator, squared, grad, lr, l1, l2, global_step)`."""
+    """Adagrad by dual averaging (Duchi et al., 2011).
+
+    It is called with (var, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2,
+    global_step).
+    """
 
     def __call__(
         self, var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor,
         grad: Tensor, lr: Number, l1: Number, l2: Number, global_step: Number,
     ) -> Tensor:  # fmt: skip
-        """Update var and its two accumulators by one step of dual-averaging Adagrad; return var."""
+        """Update var and its two accumulators by one step of dual-averaging Adagrad; return var.
+
+        `l1` and `l2` are the factors of the regularisation, `global_step` the number of steps with
+        this one.
+        """
         targets = (var, gradient_accumulator, gradient_squared_accumulator)
         _check("ApplyAdagradDA", *targets, grad)
         g = _wide(grad)
@@ -288,7 +312,10 @@ class ApplyAdagradDA(_Locking):
 
 
 class ApplyAdamWithAmsgradV2(_Locking):
-    """AMSGrad: `(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)`."""
+    """AMSGrad with all settings in the call.
+
+    It is called with (var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad).
+    """
 
     def __call__(
         self, var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Number,
@@ -305,7 +332,10 @@ class ApplyAdamWithAmsgradV2(_Locking):
 
 
 class ApplyAdamWithAmsgrad(Primitive):
-    """AMSGrad with fixed settings: `(var, m, v, vhat, beta1_power, beta2_power, lr, grad)`."""
+    """AMSGrad with beta1, beta2 and epsilon given to the constructor.
+
+    It is called with (var, m, v, vhat, beta1_power, beta2_power, lr, grad).
+    """
 
     def __init__(
         self,
@@ -330,7 +360,7 @@ class ApplyAdamWithAmsgrad(Primitive):
 
 
 class ApplyAddSign(Primitive):
-    """AddSign (Bello et al., 2017): `(var, m, lr, alpha, sign_decay, beta, grad)`."""
+    """AddSign (Bello et al., 2017), called with (var, m, lr, alpha, sign_decay, beta, grad)."""
 
     def __call__(
         self, var: Tensor, m: Tensor, lr: Number, alpha: Number, sign_decay: Number,
@@ -348,7 +378,7 @@ class ApplyAddSign(Primitive):
 
 
 class ApplyPowerSign(Primitive):
-    """PowerSign (Bello et al., 2017): `(var, m, lr, logbase, sign_decay, beta, grad)`."""
+    """PowerSign (Bello et al., 2017), called with (var, m, lr, logbase, sign_decay, beta, grad)."""
 
     def __call__(
         self, var: Tensor, m: Tensor, lr: Number, logbase: Number, sign_decay: Number,
@@ -366,7 +396,10 @@ class ApplyPowerSign(Primitive):
 
 
 class ApplyRMSProp(_Locking):
-    """`(var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon)`."""
+    """RMSProp without centring.
+
+    It is called with (var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon).
+    """
 
     def __call__(
         self, var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Number,
@@ -388,8 +421,7 @@ class ApplyCenteredRMSProp(_Locking):
     ) -> Tensor:  # fmt: skip
         """Update var and its three statistics by one step of centred RMSProp; return var.
 
-        Centred means that the step is divided by the root of the gradient's variance, not of its
-        mean square.
+        The step is divided by the root of the gradient's variance, not of its mean square.
         """
         _check("ApplyCenteredRMSProp", var, mean_gradient, mean_square, moment, grad)
         g = _wide(grad)
@@ -402,7 +434,10 @@ class ApplyCenteredRMSProp(_Locking):
 
 
 class ApplyFtrl(_Locking):
-    """`ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)`."""
+    """FTRL, "follow the regularised leader" (McMahan et al., 2013).
+
+    `ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)`.
+    """
 
     def __call__(
         self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Number, l1: Number,
@@ -418,25 +453,28 @@ class ApplyFtrl(_Locking):
 
 
 class ApplyGradientDescent(Primitive):
-    """`ApplyGradientDescent()(var, alpha, delta)`: var - alpha * delta."""
+    """Gradient descent, var - alpha * delta: `ApplyGradientDescent()(var, alpha, delta)`."""
 
     def __call__(self, var: Tensor, alpha: Number, delta: Tensor) -> Tensor:
-        """Subtract ``alpha * delta`` from the Parameter `var` in place; return it."""
+        """Subtract ``alpha * delta`` from the Parameter `var` in place; return `var`."""
         _check("ApplyGradientDescent", var, delta)
         return _write((var,), (_wide(var) - alpha * _wide(delta),))[0]
 
 
 class ApplyProximalGradientDescent(Primitive):
-    """Gradient descent with l1 and l2 regularisation: `(var, alpha, l1, l2, delta)`."""
+    """Gradient descent with l1 and l2 regularisation, called with (var, alpha, l1, l2, delta)."""
 
     def __call__(self, var: Tensor, alpha: Number, l1: Number, l2: Number, delta: Tensor) -> Tensor:
-        """Update var by gradient descent with proximal l1 and l2 penalties; return it."""
+        """Update var by a proximal step with l1 and l2 penalties; return `var`.
+
+        `delta` is the gradient and `alpha` the step size.
+        """
         _check("ApplyProximalGradientDescent", var, delta)
         return _write((var,), (_proximal(_wide(var), alpha, _wide(delta), l1, l2),))[0]
 
 
 class ApplyProximalAdagrad(_Locking):
-    """Adagrad with l1 and l2 regularisation: `(var, accum, lr, l1, l2, grad)`."""
+    """Adagrad with l1 and l2 regularisation, called with (var, accum, lr, l1, l2, grad)."""
 
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor
@@ -449,11 +487,13 @@ class ApplyProximalAdagrad(_Locking):
 
 
 class ApplyMomentum(Primitive):
-    """`(variable, accumulation, learning_rate, gradient, momentum)`.
+    """Gradient descent with momentum.
+
+    It is called with (variable, accumulation, learning_rate, gradient, momentum).
 
     Args:
-        use_nesterov: look ahead by one step of the momentum.
-        use_locking: updates never run at the same time, so it is moot.
+        use_nesterov: whether to use Nesterov momentum, which looks ahead by one step.
+        use_locking: without effect, since two updates never run at the same time.
         gradient_scale: factor of the gradient.
 
     Examples:
@@ -487,7 +527,10 @@ class ApplyMomentum(Primitive):
 
 
 class ApplyKerasMomentum(_Nesterov):
-    """`ApplyKerasMomentum()(var, accum, lr, grad, momentum)`: accum holds steps."""
+    """Momentum as Keras defines it: `ApplyKerasMomentum()(var, accum, lr, grad, momentum)`.
+
+    accum holds the steps, which are already multiplied by the learning rate.
+    """
 
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor, momentum: Number
@@ -504,7 +547,7 @@ class ApplyKerasMomentum(_Nesterov):
 
 
 class SGD(Primitive):
-    """`SGD(dampening=0.0, weight_decay=0.0, nesterov=False)`: stochastic gradient descent.
+    """Stochastic gradient descent: `SGD(dampening=0.0, weight_decay=0.0, nesterov=False)`.
 
     It is called with (parameters, gradient, learning_rate, accum, momentum, stat).
     """
@@ -519,10 +562,10 @@ class SGD(Primitive):
         self, parameters: Tensor, gradient: Tensor, learning_rate: Number, accum: Tensor,
         momentum: Number, stat: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update `parameters`, `accum` and `stat` by one step of SGD with momentum.
+        """Update `parameters`, `accum` and `stat` in place by one step of SGD with momentum.
 
-        `stat` is positive before the first step, in which accum becomes the gradient, and 0 after
-        it. Returns `parameters`.
+        `stat` is positive before the first step, in which `accum` becomes the gradient, and 0
+        afterwards. Returns `parameters`.
         """
         _check("SGD", parameters, gradient, accum, stat)
         p, s = _wide(parameters), _wide(stat)

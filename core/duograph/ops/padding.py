@@ -1,7 +1,7 @@
 """Padding of axes (constant, reflect, edge, circular) and block rearrangements of images.
 
-Layers, primitive classes and users call these functions. They must check paddings: the primitives
-`pad_by` and `pad_index`, which compute the results, expect valid ones.
+Layers, primitive classes and users call these functions. They must check paddings, because the ops
+that compute the results, `pad_by` and `pad_index`, expect valid ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ __all__ = [
 
 @op(name="pad_index")
 def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str):
-    """Composite: extend axes with elements of `input` chosen by `mode`; negative padding crops."""
+    """Composite op: extend axes with elements of `input`, chosen by `mode`.
+
+    `low` and `high` are the numbers of elements to add before and after each axis; negative ones
+    remove elements. The modes are those of `padded_positions`.
+    """
     out = input
     for axis, (a, b) in enumerate(zip(low, high, strict=True)):
         if a or b:
@@ -37,7 +41,12 @@ def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str)
 
 
 def padded_positions(n: int, low: int, high: int, mode: str) -> Array:
-    """Return the int64 source index of each element of a padded axis of size `n`."""
+    """Return the int64 source index of each element of a padded axis of size `n`.
+
+    `low` and `high` elements are added before and after. `mode` is "replicate" (the edge),
+    "circular" (from the other side), "symmetric" (mirrored with the edge) or "reflect" (mirrored
+    without it).
+    """
     at = np.arange(-low, n + high)
     if mode == "replicate":
         at = at.clip(0, max(n - 1, 0))
@@ -59,14 +68,14 @@ def pad(
     mode: str = "constant",
     value: Tensor | int | float | None = None,
 ) -> Tensor:
-    """Axes lengthened before and after (`mindspore.ops.pad`).
+    """Lengthen axes before and after (`mindspore.ops.pad`).
 
     Args:
         input_x: Tensor.
-        padding: (low, high) of the last axis, then of the one before it, and so on; negative
-            numbers cut.
-        mode: ``"constant"``; ``"reflect"`` without repeating the edge; ``"replicate"`` the edge;
-            ``"circular"`` from the other side.
+        padding: (elements before, elements after) of the last axis, then of the one before it, and
+            so on; negative numbers remove elements.
+        mode: ``"constant"``; ``"reflect"``: mirrored, without repeating the edge; ``"replicate"``:
+            the edge repeated; ``"circular"``: elements from the other side.
         value: the constant; default 0.
 
     Raises:
@@ -127,7 +136,7 @@ def _check_room(
 
 
 def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: object) -> Tensor:
-    """Pad with a constant; negative padding crops."""
+    """Pad with a constant `value`; negative numbers in `low` and `high` remove elements."""
     if isinstance(value, Tensor):
         value = value.item()
     out = input
@@ -161,7 +170,10 @@ def _pairs(
 def pad_pairs(
     input: Tensor, paddings: Tensor | Sequence[Sequence[int]], name: str = "Pad"
 ) -> Tensor:
-    """Pad with zeros; `paddings` has one (before, after) pair per axis, from the first axis on."""
+    """Pad with zeros; `paddings` has one (before, after) pair per axis, from the first axis on.
+
+    `name` is the user's function in errors.
+    """
     low, high = _pairs(name, paddings, len(input.shape))
     _check_sizes(name, input.shape, low, high)
     return pad_with(input, low, high, 0)
@@ -169,15 +181,15 @@ def pad_pairs(
 
 @primitive('MirrorPad(mode="REFLECT")')
 def mirror_pad(input_x: Tensor, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
-    """Axes lengthened by their mirror image (`mindspore.ops.mirror_pad`).
+    """Lengthen axes by their mirror image (`mindspore.ops.mirror_pad`).
 
     Args:
         input_x: Tensor.
-        paddings: a pair an axis, as nested tuples or a Tensor of shape (ndim, 2).
+        paddings: a pair (before, after) for each axis: nested tuples or a Tensor (ndim, 2).
         mode: ``"REFLECT"`` without repeating the edge, ``"SYMMETRIC"`` with it.
 
     Raises:
-        ValueError: another mode, or more than there is to mirror.
+        ValueError: another mode, or more padding than there are elements to mirror.
 
     Examples:
         >>> import duograph as ms
@@ -196,7 +208,7 @@ def mirror_pad(input_x: Tensor, paddings: Tensor | Sequence[Sequence[int]], mode
 
 @primitive("Padding(pad_dim_size=8)")
 def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
-    """A last axis of size 1 lengthened by zeros (`mindspore.ops.padding`).
+    """Lengthen a last axis of size 1 by zeros (`mindspore.ops.padding`).
 
     Raises:
         ValueError: the last axis is not of size 1, or `pad_dim_size` not positive.
@@ -230,12 +242,12 @@ def _positive(name: str, what: str, value: object) -> int:
 
 @op(name="pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int):
-    """Channels spread over blocks of pixels: (*, C r², H, W) to (*, C, H r, W r)
+    """Move channels into blocks of pixels: (*, C r², H, W) to (*, C, H r, W r)
     (`mindspore.ops.pixel_shuffle`).
 
     Args:
         input: Tensor of at least three axes.
-        upscale_factor: r.
+        upscale_factor: the factor r.
 
     Raises:
         ValueError: fewer axes, or a number of channels that r² does not divide.
@@ -259,7 +271,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
 
 @op(name="pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
-    """Blocks of pixels as channels: (*, C, H r, W r) to (*, C r², H, W)
+    """Move blocks of pixels into channels: (*, C, H r, W r) to (*, C r², H, W)
     (`mindspore.ops.pixel_unshuffle`).
 
     Raises:
@@ -282,7 +294,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
 
 @op(name="channel_shuffle")
 def channel_shuffle(x: Tensor, groups: int):
-    """Channels of (N, C, ...) dealt out from `groups` groups in turn
+    """Reorder the channels of (N, C, ...), taking one from each of `groups` groups in turn
     (`mindspore.ops.channel_shuffle`).
 
     Raises:
@@ -313,8 +325,10 @@ def _four(name: str, x: Tensor) -> None:
 
 @op(name="depth_to_space", primitive="DepthToSpace(block_size)")
 def depth_to_space(x: Tensor, block_size: int):
-    """Groups of channels spread over blocks of pixels, the block's place being the slower part of
-    the channel.
+    """Move channels into blocks of pixels: (N, r r C, H, W) to (N, C, H r, W r).
+
+    With r = `block_size`, channel ``p * C + c`` of `x` becomes the pixel at position p, in
+    row-major order, of each r x r block in channel c.
 
     Args:
         x: Tensor (N, C, H, W).
@@ -339,7 +353,7 @@ def depth_to_space(x: Tensor, block_size: int):
 
 @op(name="space_to_depth", primitive="SpaceToDepth(block_size)")
 def space_to_depth(x: Tensor, block_size: int):
-    """Blocks of pixels as channels, the inverse of `depth_to_space`.
+    """Move blocks of pixels into channels; the inverse of `depth_to_space`.
 
     Args:
         x: Tensor (N, C, H, W).
@@ -366,13 +380,13 @@ def space_to_depth(x: Tensor, block_size: int):
 def space_to_batch_nd(
     input_x: Tensor, block_size: int | Sequence[int], paddings: Tensor | Sequence[Sequence[int]]
 ) -> Tensor:
-    """Blocks of the last axes moved into the batch axis, after zero padding
+    """Move blocks of the last axes into the batch axis, after zero padding
     (`mindspore.ops.space_to_batch_nd`).
 
     Args:
         input_x: Tensor; axis 0 is the batch, the last len(block_size) axes are cut in blocks.
         block_size: int or ints.
-        paddings: a pair for each of those axes.
+        paddings: a pair (before, after) for each of these axes.
 
     Raises:
         ValueError: padded sizes that the blocks do not divide.
@@ -413,7 +427,7 @@ def _blocks(name: str, block: int | Sequence[int], count: int, ndim: int) -> tup
 def batch_to_space_nd(
     input_x: Tensor, block_shape: int | Sequence[int], crops: Tensor | Sequence[Sequence[int]]
 ) -> Tensor:
-    """The inverse of `space_to_batch_nd`, with the edges cut off
+    """Undo `space_to_batch_nd`, and remove elements at the edges
     (`mindspore.ops.batch_to_space_nd`).
 
     Raises:

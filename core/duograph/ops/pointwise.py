@@ -1,6 +1,6 @@
 """The op that conjugates complex numbers, which most gradients of elementwise ops use.
 
-The elementwise families import it; it imports none of them.
+The elementwise families import it; to avoid import cycles, it must import none of them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _REAL = {complex64: float32, complex128: float64}
 
 
 def real_dtype(dtype: DType) -> DType:
-    """Return the dtype of the parts of a complex dtype, or any other dtype itself."""
+    """Return the dtype of the real part of a complex dtype, or any other dtype itself."""
     return _REAL.get(dtype, dtype)
 
 
 @op(method="conj", primitive="Conj", dtypes=BOOL + NUMERIC)
 def conj(input: Tensor):
-    """Complex conjugates; a real tensor as it is (`mindspore.ops.conj`).
+    """Return the complex conjugates; a real tensor is returned unchanged (`mindspore.ops.conj`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
         Tensor of the shape of `input`.

@@ -1,7 +1,8 @@
 """Pooling over sliding windows: the primitives `max_pool` and `avg_pool`, and their gradients.
 
-`pooling_functions`, layers and ONNX rules call them; passes and channels_last match the ops.
-Primitives must only see (N, C, spatial...) and one value per spatial axis.
+`pooling_functions`, layers and ONNX rules call them; graph passes recognise the ops. Callers must
+add missing batch axes and give one size, stride and padding pair per spatial axis, since the ops
+check little.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _check_input(name: str, x: TensorType) -> None:
 
 
 def lowest(dtype: DType) -> bool | int | float:
-    """Return the smallest value of a dtype, the neutral element of the maximum."""
+    """Return the smallest value of a dtype, such as -inf: the neutral element of the maximum."""
     if dtype.is_floating:
         return -float("inf")
     return False if dtype is bool_ else int(np.iinfo(dtype.np).min)
@@ -64,9 +65,10 @@ def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tup
 
 @op(dtypes=REAL)
 def max_pool(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
-    """Primitive op: maximum of each window of (N, C, spatial...), and its flat spatial index.
+    """Primitive op: maximum of each window of (N, C, spatial...), and its int64 index.
 
-    Padded cells never win. NaN wins over numbers, and the first of equal elements wins.
+    The index is that in the flattened spatial axes. Padded cells are never taken. NaN counts as the
+    largest number; among equal elements, the first is taken.
     """
 
 
@@ -155,9 +157,10 @@ def max_pool_grad(
     padding: Pairs,
     dilation: Ints,
 ):
-    """Primitive op: add each gradient in `dout` at the index where `max_pool` found its maximum.
+    """Primitive op: gradient of `max_pool` with respect to its input, of shape `input_shape`.
 
-    Each index must be of an element in its window.
+    Each element of `dout`, the cotangent of the maxima, is added at the index where `max_pool`
+    found the maximum; each index must be that of an element in its window.
     """
 
 
@@ -209,7 +212,7 @@ def avg_pool(
 ):
     """Primitive op: mean of each window of (N, C, spatial...).
 
-    The divisor is `divisor` unless it is 0, else the number of cells of the window. Padded cells
+    The divisor is `divisor` unless it is 0, else the number of cells of the window; padded cells
     count only with `count_include_pad`.
     """
 
@@ -249,7 +252,8 @@ def _divided(
 ) -> _Sums:
     """Divide `total`, one number per average-pooling window, by the window's divisor.
 
-    It is `divisor` or, if that is 0, the window's number of cells; padding counts if `include`.
+    The divisor is `divisor` or, if that is 0, the window's number of cells, of which padded ones
+    count only with `include`. `sizes` are the input's sizes along the spatial axes.
     """
     if divisor:
         return total / divisor
@@ -300,7 +304,10 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ):
-    """Primitive op: gradient of `avg_pool`; a window's cells share its gradient equally."""
+    """Primitive op: gradient of `avg_pool` with respect to its input, of shape `input_shape`.
+
+    Each element of `dout`, divided by the window's divisor, is added to all cells of its window.
+    """
 
 
 @avg_pool_grad.infer

@@ -1,7 +1,7 @@
 """MindSpore's functions of pooling over sliding windows, such as `max_pool2d`.
 
-Users and layers call them. They check arguments and translate them to the primitives of `pooling`,
-which take a padding pair and a size for every spatial axis; nothing is computed here.
+Users and layers call them. The functions check arguments and translate them to those of the
+primitives of `pooling`, which compute the results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ __all__ = [
 
 
 def batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
-    """Return the input (N, C, n spatial axes) of a pooling function, and whether N was added."""
+    """Return the input of a pooling function as (N, C, n spatial axes), and whether N was added.
+
+    `name` is the user's function in errors.
+    """
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if x.ndim == n + 1:
@@ -43,7 +46,7 @@ def batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
 
 
 def unbatched(x: Tensor, single: bool) -> Tensor:
-    """Return a result without its batch axis if the input was `single`, that is, had none."""
+    """Return `x` without its batch axis if the user's input had none (`single`)."""
     return reshape_to(x, x.shape[1:]) if single else x
 
 
@@ -58,9 +61,10 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return the extra (0, high) padding of each axis that ceil_mode's last window needs.
+    """Return the padding (0, at the end) to add to each axis so that ceil_mode's last window fits.
 
-    The last window of an axis may be partial, but may not start in the padding behind the input.
+    The last window of an axis may extend past the end, but may not start in the padding behind the
+    input.
     """
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
@@ -82,9 +86,10 @@ def _max_arguments(
     ceil_mode: bool,
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return max pooling's (kernel, stride, padding, dilation), each with one item per axis.
+    """Return max pooling's (kernel, stride, padding, dilation), each with an item per spatial axis.
 
-    Only spatial axes count; their sizes are `sizes`. The padding includes that of `ceil_mode`.
+    `sizes` are the input's sizes along the spatial axes. With `ceil_mode`, the padding includes
+    what the last windows need. `name` is the user's function in errors.
     """
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
@@ -117,7 +122,7 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
 
 
 def doc_words(n: int) -> dict[str, object]:
-    """Return the words in a pooling function's docstring that depend on its spatial axes."""
+    """Return the words of a pooling function's docstring for `n` spatial axes, by placeholder."""
     four, two = ", ".join(["4"] * n), ", ".join(["2"] * n)
     return {"n": n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
 
@@ -279,7 +284,8 @@ def lp_pool1d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool1d`).
+    """Return (sum of x^p)^(1/p) over sliding windows, where p is `norm_type`
+    (`mindspore.ops.lp_pool1d`).
 
     Examples:
         >>> import duograph as ms
@@ -297,7 +303,8 @@ def lp_pool2d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool2d`).
+    """Return (sum of x^p)^(1/p) over sliding windows, where p is `norm_type`
+    (`mindspore.ops.lp_pool2d`).
 
     Examples:
         >>> import duograph as ms
@@ -310,7 +317,10 @@ def lp_pool2d(
 def mode_pool(
     name: str, x: Tensor, kernel: Ints, stride: Ints, pad_mode: str
 ) -> tuple[tuple[int, int], ...]:
-    """Return the padding of a pooling primitive class, whose mode is 'same' or 'valid'."""
+    """Return the padding of a pooling primitive class whose `pad_mode` is 'same' or 'valid'.
+
+    `x` is the input; `kernel` and `stride` have one item per spatial axis.
+    """
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
 
 

@@ -1,7 +1,7 @@
 """Primitive classes of pooling, such as `ops.MaxPool(kernel_size)(x)`.
 
-They convert MindSpore's constructor arguments to the attributes of the pooling ops. `ops` exports
-them. Kernels and gradients belong to the ops.
+Users construct them. They convert MindSpore's constructor arguments to the attributes of the
+pooling ops, to which kernels and gradients belong.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class _Pool(Primitive):
 
 
 class MaxPool(_Pool):
-    """`MaxPool(kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")(x)`.
+    """Maximum of two-dimensional windows.
+
+    `MaxPool(kernel_size=1, strides=1, pad_mode="valid", data_format="NCHW")(x)`.
 
     Examples:
         >>> import duograph as ms
@@ -79,9 +81,9 @@ class MaxPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """Mean of windows without padded cells.
+    """Mean of windows, in which padded cells do not count.
 
-    `AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`
+    `AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`.
     """
 
     op = pooling.avg_pool
@@ -91,7 +93,10 @@ class AvgPool(_Pool):
 
 
 class MaxPool3D(_Pool):
-    """`MaxPool3D(kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None)(x)`."""
+    """Maximum of three-dimensional windows.
+
+    `MaxPool3D(kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None)(x)`.
+    """
 
     op = pooling.max_pool
     _n = 3
@@ -121,7 +126,10 @@ class MaxPool3D(_Pool):
 
 
 class AvgPool3D(_Pool):
-    """`AvgPool3D(kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, ...)(x)`."""
+    """Mean of three-dimensional windows.
+
+    `AvgPool3D(kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False, ...)(x)`.
+    """
 
     op = pooling.avg_pool
     _n = 3
@@ -158,9 +166,9 @@ class AvgPool3D(_Pool):
 
 
 class MaxPoolWithArgmax(_Pool):
-    """Maximum of each window, and its int32 index in C * H * W.
+    """Maximum of each window, and its int32 index in the flattened (C, H, W) of a sample.
 
-    `MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, indices)
+    `MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` returns (values, indices).
     """
 
     op = pooling.max_pool
@@ -168,7 +176,7 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (maxima of the pooling windows, their int32 indices).
 
-        The indices refer to each item of the batch, flattened from (C, H, W).
+        An index is that in a sample of the batch, flattened from (C, H, W).
         """
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
@@ -176,10 +184,10 @@ class MaxPoolWithArgmax(_Pool):
 
 
 class MaxPoolWithArgmaxV2(Primitive):
-    """Maximum of each window, and its index in H * W.
+    """Maximum of each window, and its index in the flattened (H, W) of a channel.
 
     `MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False,
-    argmax_type=int64)(x)` -> (values, indices)
+    argmax_type=int64)(x)` returns (values, indices).
     """
 
     op = pooling.max_pool
@@ -199,7 +207,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the pooling windows, their indices in the flattened H x W channel)."""
+        """Return (maxima of the windows, their indices in the flattened (H, W) of a channel)."""
         values, indices = pooling_functions.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -207,7 +215,7 @@ class MaxPoolWithArgmaxV2(Primitive):
 
 
 class AdaptiveMaxPool2D(Primitive):
-    """`AdaptiveMaxPool2D(output_size)(x)` -> (values, int64 indices)."""
+    """Adaptive maximum: `AdaptiveMaxPool2D(output_size)(x)` returns (values, int64 indices)."""
 
     op = adaptive_pooling.adaptive_max
 
@@ -216,29 +224,29 @@ class AdaptiveMaxPool2D(Primitive):
         self.output_size = output_size
 
     def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Return (maxima of the adaptive pooling windows, their indices in a flat channel)."""
+        """Return (maxima of the adaptive windows, their indices in the flattened (H, W))."""
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
 class AdaptiveMaxPool3D(Primitive):
-    """`AdaptiveMaxPool3D()(x, output_size)` -> (values, int32 indices)."""
+    """Adaptive maximum: `AdaptiveMaxPool3D()(x, output_size)` returns (values, int32 indices)."""
 
     op = adaptive_pooling.adaptive_max
 
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the adaptive pooling windows, their int32 indices in the channel)."""
+        """Return (maxima of the adaptive windows, int32 indices in the flattened (D, H, W))."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)
 
 
 class MaxPool3DWithArgmax(Primitive):
-    """Maximum of each window, and its index in D * H * W.
+    """Maximum of each window, and its index in the flattened (D, H, W) of a channel.
 
     `MaxPool3DWithArgmax(ksize, strides, pads, dilation=(1, 1, 1), ceil_mode=False,
-    data_format="NCDHW", argmax_type=int64)(x)` -> (values, indices)
+    data_format="NCDHW", argmax_type=int64)(x)` returns (values, indices).
     """
 
     op = pooling.max_pool
@@ -260,7 +268,7 @@ class MaxPool3DWithArgmax(Primitive):
         self.argmax_type = as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the windows, their indices in the flattened channel)."""
+        """Return (maxima of the windows, their indices in the flattened (D, H, W) of a channel)."""
         values, indices = pooling_functions.max_pool3d(
             x, self.ksize, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -268,8 +276,10 @@ class MaxPool3DWithArgmax(Primitive):
 
 
 class UpsampleTrilinear3D(Primitive):
-    """Trilinear resampling of (N, C, D, H, W): `UpsampleTrilinear3D(align_corners=False)(x,
-    output_size, scales)`; one of the two is None.
+    """Trilinear resampling of tensors (N, C, D, H, W).
+
+    `UpsampleTrilinear3D(align_corners=False)(x, output_size, scales)`; either `output_size` or
+    `scales` is None.
     """
 
     def __init__(self, align_corners: bool = False) -> None:
@@ -279,7 +289,10 @@ class UpsampleTrilinear3D(Primitive):
     def __call__(
         self, x: Tensor, output_size: Sequence[int] | None, scales: Sequence[float] | None
     ) -> Tensor:
-        """Return the tensor with other sizes of its last three axes."""
+        """Resample the last three axes to `output_size`, or by the factors `scales`.
+
+        Either `output_size` or `scales` is None.
+        """
         return nn_functions.interpolate(
             x,
             None if output_size is None else tuple(output_size),

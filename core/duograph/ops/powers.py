@@ -1,6 +1,6 @@
 """Powers and roots: sqrt, rsqrt, pow, hypot and float_power, as elementwise ops.
 
-Every family may use them. Integer powers must wrap around as NumPy's do.
+Users and other ops call them. On every backend, integer powers must wrap around as NumPy's do.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["float_power", "hypot", "pow", "rsqrt", "sqrt"]
 
 @op(method="sqrt", primitive="Sqrt", dtypes=INEXACT, promote="float")
 def sqrt(x: Tensor):
-    """Square root; NaN below 0 (`mindspore.ops.sqrt`).
+    """Return the square root; NaN below 0 (`mindspore.ops.sqrt`).
 
     Args:
-        x: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        x: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -54,10 +54,10 @@ def _(x, out, dout):
 
 @op(method="rsqrt", primitive="Rsqrt", dtypes=INEXACT, promote="float")
 def rsqrt(input: Tensor):
-    """One divided by the square root (`mindspore.ops.rsqrt`).
+    """Return 1 divided by the square root (`mindspore.ops.rsqrt`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -95,7 +95,7 @@ def _(x):
     promote="common",
 )  # fmt: skip
 def pow(input: Tensor, exponent: Tensor):
-    """`input` to the power of `exponent` (`mindspore.ops.pow`).
+    """Return `input` to the power of `exponent` (`mindspore.ops.pow`).
 
     Args:
         input: Tensor of any shape, or a number; integer, floating or complex.
@@ -103,8 +103,8 @@ def pow(input: Tensor, exponent: Tensor):
             one.
 
     Returns:
-        Tensor of the broadcast shape and the common dtype. Integers to a negative power give 0,
-        except 1 and -1.
+        Tensor of the broadcast shape and the common dtype. A negative power of an integer is 0,
+        except for 1 and -1.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -169,10 +169,11 @@ def _(x, y):
 
 @op(method="hypot", primitive="Hypot", dtypes=FLOATING, promote="float")
 def hypot(input: Tensor, other: Tensor):
-    """``sqrt(input**2 + other**2)`` without overflow (`mindspore.ops.hypot`).
+    """Return ``sqrt(input**2 + other**2)`` without overflow (`mindspore.ops.hypot`).
 
     Args:
-        input: Tensor of any shape, or a number; floating; integers and bool are taken as float32.
+        input: Tensor of any shape, or a number; floating; integers and bool are converted to
+            float32.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -219,13 +220,13 @@ def _(x, y):
 
 @tensor_method("float_power")
 def float_power(input: Tensor | int | float, exponent: Tensor | int | float) -> Tensor:
-    """`input` to the power of `exponent`, computed in float64 (`mindspore.ops.float_power`).
+    """Return `input` to the power of `exponent`, computed in float64 (`mindspore.ops.float_power`).
 
     Args:
         input, exponent: Tensors or numbers, at least one a Tensor; the shapes broadcast.
 
     Returns:
-        Tensor of float64 (complex128 when one is complex).
+        Tensor of float64, or of complex128 if an operand is complex.
 
     Examples:
         >>> import duograph as ms

@@ -1,9 +1,9 @@
-"""Primitive classes, MindSpore's other form of ops: ``ops.Gather(batch_dims)(input, indices,
-axis)``.
+"""Primitive classes, MindSpore's other form of ops, such as ``ops.Gather(batch_dims)(input, ...)``.
 
-A spelling such as ``"Elu(alpha=1.0)(x)"`` on an op or a function defines a class: first the
-parameters of the constructor, then those of the call. `ops/__init__.py` collects the classes. A
-class is written by hand only when its constructor checks or computes something.
+A signature string such as ``"Elu(alpha=1.0)(x)"``, called a spelling, describes such a class: first
+the parameters of the constructor, then those of the call. The decorators `@op(primitive=...)` and
+`@primitive(...)` attach it to an op or a function, and `ops/__init__.py` creates the classes. A
+class must be written by hand only if its constructor checks or computes something.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EMPTY = inspect.Parameter.empty
 
 
 class Primitive:
-    """Base of the primitive classes (`mindspore.ops.Primitive`).
+    """Base class of the primitive classes (`mindspore.ops.Primitive`).
 
     A subclass names its `op`; an instance holds attributes and is called on operands.
 
@@ -65,7 +65,7 @@ class Primitive:
 
     @property
     def name(self) -> str:
-        """Return the name of this primitive class or instance."""
+        """The name given to the constructor, or else the name of the class."""
         return getattr(self, "_name", None) or type(self).__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -86,7 +86,10 @@ class Primitive:
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
-        """Return an instance with the attributes of an op call, for a gradient rule's getter."""
+        """Return an instance with the attributes of an op call, without running the constructor.
+
+        A gradient rule that the user registered for the class receives it.
+        """
         made = cls.__new__(cls)
         made._name = None
         for key, value in attributes.items():
@@ -95,7 +98,7 @@ class Primitive:
 
     @property
     def attrs(self) -> dict[str, object]:
-        """The arguments of the constructor and what `add_prim_attr` added, by name.
+        """The arguments of the constructor and the attributes that `add_prim_attr` added, by name.
 
         Examples:
             >>> import duograph as ms
@@ -115,7 +118,8 @@ class Primitive:
     def add_prim_attr(self, name: str, value: object) -> Primitive:
         """Set an argument of the constructor on this instance, and return the instance.
 
-        Another name is kept as an attribute that changes no result, and one warning says so.
+        A name that is not such an argument is stored as an attribute, which changes no result; this
+        is warned of once.
         """
         if not hasattr(self, name):
             warn_moot("ops.Primitive.add_prim_attr")
@@ -127,7 +131,8 @@ class Primitive:
         It has an effect in compiled code of the parallel mode ``"semi_auto_parallel"``.
 
         Args:
-            in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per operand.
+            in_strategy: tuple with an item per operand: a `Layout`, or a tuple of the number of
+                parts of each axis.
             out_strategy: the same for results.
 
         Raises:
@@ -144,7 +149,7 @@ class Primitive:
     def _set_attr(self, name: str, value: object) -> Primitive:
         """Set an attribute of the primitive, which `attrs` then lists; return the primitive.
 
-        A name that the class itself defines, such as a method's, is listed but not overwritten.
+        If the class itself defines the name, such as a method, it is listed but not overwritten.
         """
         if name not in inspect.signature(type(self)).parameters:
             self._added = {**self._added, name: value}
@@ -160,7 +165,10 @@ class Primitive:
         return self
 
     def init_prim_io_names(self, inputs: list[str], outputs: list[str]) -> None:
-        """Name the operands and results; the names stand in `input_names` and `output_names`."""
+        """Store the names of operands and results as attributes of the primitive.
+
+        The attributes are `input_names` and `output_names`.
+        """
         self._set_attr("input_names", inputs)
         self._set_attr("output_names", outputs)
 
@@ -172,7 +180,7 @@ class Primitive:
     def set_device(self, device_target: str) -> Primitive:
         """Store a device's name as the attribute `primitive_target`; return the primitive.
 
-        A call runs on the device of its operands all the same.
+        It has no effect: a call still runs on the device of its operands.
         """
         warn_moot("ops.Primitive.set_device")
         return self._set_attr("primitive_target", device_target)
@@ -183,17 +191,17 @@ class Primitive:
         return self._set_attr("stage", stage)
 
     def place(self, role: str, rank_id: int) -> None:
-        """Store the role and rank of a process, which has no effect.
+        """Store the role and rank of a process as an attribute.
 
-        Every call runs in this process.
+        It has no effect: every call runs in this process.
         """
         warn_moot("ops.Primitive.place")
         self._set_attr("place", (role, rank_id))
 
     def recompute(self, mode: bool = True) -> Primitive:
-        """Ask that the result be computed again in the backward pass; `Cell.recompute` does so.
+        """Store the request to recompute results in the backward pass; return the primitive.
 
-        A single op is not computed again: one warning says so.
+        It has no effect on a single op, which is warned of once; use `Cell.recompute` instead.
         """
         warn_moot("ops.Primitive.recompute")
         return self._set_attr("recompute", mode)
@@ -206,21 +214,24 @@ class Primitive:
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base of a user's primitive that gives the shape and dtype of its result.
+    """Base class of user-defined primitives that infer the shape and dtype of their results.
 
-    Kept so that classes of MindSpore can be defined (`mindspore.ops.PrimitiveWithInfer`). A call
-    needs an op: use `ops.Custom` to run code of your own.
+    It exists so that programs for MindSpore can define their classes
+    (`mindspore.ops.PrimitiveWithInfer`). A call needs an op: use `ops.Custom` to run other code.
     """
 
 
 class PrimitiveWithCheck(Primitive):
-    """Base of a user's primitive that checks its operands (`mindspore.ops.PrimitiveWithCheck`)."""
+    """Base class of user-defined primitives that check their operands.
+
+    See `mindspore.ops.PrimitiveWithCheck`.
+    """
 
 
 def prim_attr_register(fn: F) -> F:
-    """Decorate the constructor of a primitive class to keep its arguments as attributes.
+    """Wrap the constructor of a primitive class so that its arguments become attributes.
 
-    The source is `mindspore.ops.prim_attr_register`.
+    See `mindspore.ops.prim_attr_register`.
 
     Examples:
         >>> import duograph as ms
@@ -269,10 +280,14 @@ def shown_parameter(name: str, default: object) -> str:
 
 
 class _Item(NamedTuple):
-    """One parameter in a class's spelling, such as ``axis=-1`` in ``"Sort(axis=-1)"``.
+    """One parameter in a class's signature string, such as ``axis=-1`` in ``"Sort(axis=-1)"``.
 
-    Its text is ``name``, ``name=default`` or ``name:parameter=default``; `target` is the parameter
-    of the function to which the value is passed.
+    Its text is ``name``, ``name=default`` or ``name:parameter=default``.
+
+    Attributes:
+        name: name of the parameter.
+        target: parameter of the function to which the value is passed.
+        default: default value, or _EMPTY if there is none.
     """
 
     name: str
@@ -333,15 +348,15 @@ def described(function: Callable[..., Any], shown: str) -> str:
 def primitive_class(
     spelling: str, function: Callable[..., object], op: Op | None = None
 ) -> type[Primitive]:
-    """Return the primitive class that a spelling such as ``"Gather(batch_dims=0)"`` describes.
+    """Return the primitive class that a string such as ``"Gather(batch_dims=0)"`` describes.
 
     Args:
         spelling: the name, the constructor's parameters and the call's parameters, such as
             ``"Argmax(axis=-1, output_type=int32)(x)"``. ``name:parameter`` passes a value for a
-            parameter of `function` that has another name. The parameters of the call stand for
-            those of `function` that the constructor leaves, in order; without them the call
-            passes its arguments on.
-        function: called with the values of both.
+            parameter of `function` that has another name. The parameters of the call are, in
+            order, those of `function` that the constructor does not take; without them the call
+            passes its arguments on unchanged.
+        function: function that a call of an instance calls, with the values of all parameters.
         op: the op to which gradient rules registered for the class belong.
     """
     name, *_ = spelling.split("(", 1)
@@ -369,7 +384,7 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
     """Create the `__init__` of a primitive class, which stores its arguments as attributes.
 
-    `items` are the constructor's parameters; `name` is the class.
+    `items` are the constructor's parameters; `name` is the name of the class in errors.
     """
     signature = inspect.Signature([item.parameter for item in items])
     names = [item.name for item in items]
@@ -401,8 +416,9 @@ def _caller(
 ) -> Callable[..., object]:
     """Create the `__call__` of a primitive class, which calls `function`.
 
-    The function gets the arguments of the call and those stored by the constructor. With `call`
-    None, the call's arguments are passed on as they are.
+    The function gets the arguments of the call and those that the constructor stored. `constructor`
+    and `call` are the parameters of both; if `call` is None, the call's arguments are passed on
+    unchanged.
     """
     pairs = [(item.target, item.name) for item in constructor]
 
@@ -447,11 +463,11 @@ def _caller(
 
 
 def respelled(function: Callable[..., object], name: str, **names: str) -> Callable[..., object]:
-    """Return a function under another name, with other names of parameters.
+    """Return `function` under another name and with other names of parameters.
 
     Args:
-        function: the function; it keeps its own names as well.
-        name: of the function that is returned.
+        function: the function; its own names of parameters remain valid.
+        name: name of the returned function.
         names: the parameter of `function` for each new name, such as ``x="input"``.
     """
     old = inspect.signature(function)
@@ -473,9 +489,10 @@ def respelled(function: Callable[..., object], name: str, **names: str) -> Calla
 
 
 def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
-    """Name the primitive classes of a function; see `primitive_class` for the spellings.
+    """Return a decorator that attaches signature strings of primitive classes to a function.
 
-    `op` is the name of the op to which gradient rules registered for the classes belong.
+    `primitive_class` explains these strings. `op` is the name of the op to which gradient rules
+    registered for the classes belong.
     """
 
     def mark(function: F) -> F:
@@ -488,7 +505,10 @@ def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
 
 
 def spelled_classes(families: Iterable[ModuleType]) -> dict[str, type[Primitive]]:
-    """Create the primitive classes that the ops and functions of these modules name."""
+    """Create the primitive classes whose signature strings are attached to ops or functions.
+
+    `families` are the modules of the ops and functions. Returns the classes by name.
+    """
     classes = [primitive_class(text, o.public, o) for o in OPS.values() for text in o.primitives]
     for family in families:
         for value in vars(family).values():

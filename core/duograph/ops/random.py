@@ -1,7 +1,8 @@
 """Random numbers: the primitive `random_bits`, and MindSpore's functions that use it.
 
-Each call consumes one position of the random state (duograph.random_state). A uniform number uses
-the top 24 bits of a word, which float32 holds exactly, so that all backends agree.
+Users and other op families call them. Each call consumes one position of the random generator
+(duograph.random_state). A uniform number uses the top 24 bits of a word, which float32 holds
+exactly, so that all backends agree; new functions must keep this property.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ Size: TypeAlias = int | Sequence[int]
 
 @op(differentiable=False)
 def random_bits(state: Tensor, shape: Sequence[int]):
-    """Primitive op: uint32 words of Philox 4x32-10.
+    """Primitive op: random uint32 words by the generator Philox 4x32-10.
 
-    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of
-    the block with the counter (i // 4 low, i // 4 high, offset low, offset high).
+    `state` is uint32 (4,): the low and high half of the key, and of the offset. Element i is word i
+    % 4 of the block whose counter has the low and high half of i // 4, and of the offset.
     """
 
 
@@ -112,14 +113,20 @@ def fraction(bits: Tensor) -> Tensor:
 
 @op(differentiable=False)
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
-    """Return uniform random numbers in [0, 1), from one random word per element."""
+    """Composite op: uniform random numbers in [0, 1), from one random word per element.
+
+    `state` is that of `random_bits`.
+    """
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
 def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
-    """Return standard normal random numbers, computed in pairs (Box and Muller, 1958)."""
+    """Composite op: standard normal random numbers, computed in pairs (Box and Muller, 1958).
+
+    `state` is that of `random_bits`.
+    """
     count = size_of(shape)
     half = (count + 1) // 2
     unit = fraction(random_bits(state, (2 * half,)))
@@ -135,9 +142,10 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
 
 @op(differentiable=False)
 def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: object):
-    """Uniform integers in [low, high): random words modulo the span.
+    """Composite op: uniform integers in [low, high): random words modulo high - low.
 
-    A span over 2**16 takes two words per element, to keep the bias of the modulus negligible.
+    If high - low is over 2**16, an element takes two words, so that the bias of the modulus is
+    negligible. `state` is that of `random_bits`.
     """
     span = high - low
     if span <= 2**16:  # the modulus changes a probability by a factor of at most 1 + 2^-16
@@ -159,7 +167,10 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 @op(differentiable=False)
 def permutation(state: Tensor, n: int, dtype: object):
-    """Return the numbers 0 to n - 1 in random order, by sorting random words."""
+    """Composite op: the numbers 0 to n - 1 in random order, by sorting random words.
+
+    `state` is that of `random_bits`.
+    """
     bits = random_bits(state, (2 * n,))
     # keys of two words, so that equal keys are improbable
     high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
@@ -177,9 +188,9 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return an op-like function that advances the random generator and returns its new state.
+    """Return a function for a graph node that advances the generator and returns its new state.
 
-    In a compiled function, each run calls it. `seed` and `generator` select the generator.
+    In a compiled function, each run calls it. `seed` and `generator` are those of `take_state`.
     """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
@@ -187,11 +198,14 @@ def _taker(seed: object, generator: Generator | None) -> HostCall:
 def take_state(
     seed: object = None, generator: Generator | None = None, like: Tensor | None = None
 ) -> Tensor:
-    """Return the state of the next random op as a Tensor, and advance the random state.
+    """Return the state for one random op as a Tensor, and advance the random generator.
+
+    While a function is compiled, the result is a graph value, and each run advances the generator.
 
     Args:
-        seed, generator: as of `random_state.next_state`; a Generator may also be given as `seed`.
-        like: a tensor beside which the numbers will be made.
+        seed: int that is combined with the generator's seed, or None; or a Generator.
+        generator: the generator, or None for the global one.
+        like: tensor on whose device the numbers will be made, or None for the current device.
     """
     if isinstance(seed, Generator):
         seed, generator = None, seed
@@ -206,7 +220,10 @@ def take_state(
 
 
 def shape_of(name: str, size: object) -> tuple[int, ...]:
-    """Return a shape from ints, or from one tuple, list or Tensor of ints."""
+    """Return a shape from an int, or from one tuple, list or Tensor of ints.
+
+    `name` is the user's function in errors.
+    """
     if isinstance(size, Tensor):
         size = size.tolist()
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool):
@@ -224,7 +241,7 @@ def shape_of(name: str, size: object) -> tuple[int, ...]:
 
 
 def probability_of(name: str, p: object) -> float:
-    """Return a number in [0, 1] as a float, or raise."""
+    """Return a number in [0, 1] as a float; raise for other values, naming the function `name`."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
     if not 0 <= p <= 1:
@@ -245,13 +262,14 @@ def rand(
     seed: object = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform numbers in [0, 1) (`mindspore.ops.rand`).
+    """Draw uniform numbers in [0, 1) (`mindspore.ops.rand`).
 
     Args:
         size: ints, or one tuple of them.
         dtype: floating dtype; default float32.
-        seed: a seed of this call's own: its numbers depend on it and on how many random ops ran
-            before.
+        seed: int that is combined with the global seed for this call, or None. The numbers also
+            depend on the number of random ops that ran before.
+        generator: Generator to use, or None for the global one.
 
     Returns:
         Tensor of that shape.
@@ -275,12 +293,12 @@ def randn(
     seed: object = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Standard normal numbers (`mindspore.ops.randn`).
+    """Draw standard normal numbers (`mindspore.ops.randn`).
 
     Args:
         size: ints, or one tuple of them.
         dtype: floating dtype; default float32.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of that shape.
@@ -299,7 +317,7 @@ def randn(
 
 
 def rand_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input`
+    """Draw uniform numbers in [0, 1), of the shape and (unless given) dtype of `input`
     (`mindspore.ops.rand_like`).
 
     Examples:
@@ -311,7 +329,7 @@ def rand_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = N
 
 
 def randn_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Standard normal numbers, in the shape and (unless given) dtype of `input`
+    """Draw standard normal numbers, of the shape and (unless given) dtype of `input`
     (`mindspore.ops.randn_like`).
 
     Examples:
@@ -347,12 +365,12 @@ def randint(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Integers in [low, high) (`mindspore.ops.randint`).
+    """Draw random integers in [low, high) (`mindspore.ops.randint`).
 
     Args:
-        low, high: ints.
-        size: shape.
-        seed: as of `rand`.
+        low, high: bounds, ints; `high` is excluded.
+        size: shape of the result.
+        seed: int that is combined with the global seed, or None; see `rand`.
         dtype: integer dtype; default int64.
 
     Returns:
@@ -382,7 +400,7 @@ def randint_like(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Integers in [low, high), in the shape and (unless given) dtype of `input`
+    """Draw random integers in [low, high), of the shape and (unless given) dtype of `input`
     (`mindspore.ops.randint_like`).
 
     Examples:
@@ -396,12 +414,12 @@ def randint_like(
 def randperm(
     n: Tensor | int, seed: object = 0, offset: int = 0, dtype: DTypeLike = int64
 ) -> Tensor:
-    """The numbers 0 to n - 1 in random order (`mindspore.ops.randperm`).
+    """Return the numbers 0 to n - 1 in random order (`mindspore.ops.randperm`).
 
     Args:
-        n: int.
-        seed: as of `rand`; 0 means none.
-        offset: has no meaning here.
+        n: how many numbers.
+        seed: as in `rand`; 0 means none.
+        offset: without effect.
         dtype: dtype of the result.
 
     Returns:
@@ -422,7 +440,7 @@ def randperm(
 
 
 def shuffle(x: Tensor, seed: object = None) -> Tensor:
-    """`x` with its items along axis 0 in random order (`mindspore.ops.shuffle`).
+    """Return the slices of `x` along axis 0 in random order (`mindspore.ops.shuffle`).
 
     Examples:
         >>> import duograph as ms
@@ -435,7 +453,7 @@ def shuffle(x: Tensor, seed: object = None) -> Tensor:
 
 
 def standard_normal(shape: Size, seed: object = None) -> Tensor:
-    """Standard normal float32 (`mindspore.ops.standard_normal`).
+    """Draw standard normal float32 numbers (`mindspore.ops.standard_normal`).
 
     Examples:
         >>> import duograph as ms
@@ -446,7 +464,10 @@ def standard_normal(shape: Size, seed: object = None) -> Tensor:
 
 
 def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
-    """Return `shape` broadcast with the shapes of the distribution's parameters."""
+    """Return `shape` broadcast with the shapes of `params`, the distribution's parameters.
+
+    `name` is the user's function in errors.
+    """
     wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
     found = broadcast_shapes(wanted, *given)
@@ -459,12 +480,12 @@ def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
 
 
 def normal(shape: Size, mean: Number, stddev: Number, seed: object = None) -> Tensor:
-    """Normal numbers (`mindspore.ops.normal`).
+    """Draw normal numbers (`mindspore.ops.normal`).
 
     Args:
-        shape: shape, broadcast with those of the parameters.
+        shape: shape that is broadcast with the shapes of `mean` and `stddev`.
         mean, stddev: Tensors or numbers. Gradients flow to them.
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of float32, or of the parameters' floating dtype.
@@ -484,19 +505,19 @@ def normal(shape: Size, mean: Number, stddev: Number, seed: object = None) -> Te
 def uniform(
     shape: Size, minval: Number, maxval: Number, seed: object = None, dtype: DTypeLike = float32
 ) -> Tensor:
-    """Uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
+    """Draw uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
 
     Args:
-        shape: shape, broadcast with those of the bounds.
-        minval, maxval: Tensors or numbers; single ints when `dtype` is an integer one.
-        seed: as of `rand`.
+        shape: shape that is broadcast with the shapes of the bounds.
+        minval, maxval: Tensors or numbers; each a single int if `dtype` is an integer dtype.
+        seed: int that is combined with the global seed, or None; see `rand`.
         dtype: float32, float16, float64 or an integer dtype.
 
     Returns:
         Tensor of `dtype`.
 
     Raises:
-        ValueError: shapes that do not broadcast; integer bounds without a number between.
+        ValueError: shapes that do not broadcast; integer bounds without a number between them.
 
     Examples:
         >>> import duograph as ms

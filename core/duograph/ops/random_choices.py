@@ -1,7 +1,7 @@
-"""Draws with given probabilities: `bernoulli` for each element, `multinomial` for the rows.
+"""Random draws with given probabilities: `bernoulli` for each element, `multinomial` for rows.
 
-Users and `random_functions` call them. The uniform numbers come from `random`; nothing here has a
-random state of its own.
+Users and `random_functions` call them. The uniform numbers come from `random`, so the module must
+not keep a random state.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["bernoulli", "multinomial"]
 
 @tensor_method("bernoulli")
 def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
-    """1 with probability p, else 0 (`mindspore.ops.bernoulli`).
+    """Draw 1 with probability p, else 0 (`mindspore.ops.bernoulli`).
 
     Args:
-        input: Tensor that gives shape and dtype.
+        input: Tensor whose shape and dtype the result has.
         p: number, or Tensor that broadcasts to `input`, in [0, 1].
-        seed: as of `rand`.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -54,7 +54,10 @@ def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Composite op: draw indices by the probabilities in each row of an (n, k) tensor."""
+    """Composite op: draw indices with the weights in each row of an (n, k) tensor.
+
+    `state` is the state of a random generator. With `replacement`, an index may be drawn again.
+    """
     n, k = input.shape
     x = cast_to(input, float32)
     if replacement:
@@ -79,13 +82,13 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = True, seed: object = None
 ) -> Tensor:
-    """Indices drawn with given probabilities (`mindspore.ops.multinomial`).
+    """Draw indices with given probabilities (`mindspore.ops.multinomial`).
 
     Args:
         input: Tensor (k,) or (n, k) of weights, not negative; they need not sum to 1.
-        num_samples: how many to draw from each row.
-        replacement: an index may be drawn again.
-        seed: as of `rand`.
+        num_samples: number of indices to draw from each row.
+        replacement: whether an index may be drawn again.
+        seed: int that is combined with the global seed, or None; see `rand`.
 
     Returns:
         Tensor of int32, (num_samples,) or (n, num_samples).

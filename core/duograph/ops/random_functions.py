@@ -1,6 +1,7 @@
 """Random functions that fill a tensor in place, or draw from its values.
 
-Users call them as methods or functions. The numbers come from `random`, on every device the same.
+Users call them as methods or functions. The numbers come from `random`, so that they are the same
+on every device.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ __all__ = [
 
 
 def _unit(like: Tensor, generator: Generator | None = None, open_: bool = False) -> Tensor:
-    """Draw uniform float32 numbers in [0, 1), or in (0, 1) if `open_`, of the shape of `like`."""
+    """Draw uniform float32 numbers in [0, 1), or in (0, 1) if `open_`, of the shape of `like`.
+
+    `generator` None is the global one.
+    """
     drawn = random_uniform(take_state(generator=generator, like=like), like.shape, float32)
     return where(drawn == 0, 2.0**-25, drawn) if open_ else drawn
 
@@ -109,7 +113,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
 def bernoulli_(
     input: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
 ) -> Tensor:
-    """Fill a tensor with 1 with probability p, else 0 (`mindspore.Tensor.bernoulli_`).
+    """Set each element to 1 with probability p, else to 0 (`mindspore.Tensor.bernoulli_`).
 
     Raises:
         ValueError: a number p outside [0, 1].
@@ -127,9 +131,10 @@ def bernoulli_(
 def random_(
     input: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Fill a tensor with whole numbers in [from_, to) (`mindspore.Tensor.random_`).
+    """Fill a tensor with random whole numbers in [from_, to) (`mindspore.Tensor.random_`).
 
-    Without `to`, the numbers end where the dtype, or float32, no longer has all of them.
+    Without `to`, they are below the power of two up to which the dtype, and float32, can represent
+    every whole number.
 
     Raises:
         ValueError: no number between `from_` and `to`.
@@ -169,11 +174,11 @@ def _tensor_log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Ten
 def random_categorical(
     logits: Tensor, num_sample: int, seed: int = 0, dtype: DTypeLike = int64
 ) -> Tensor:
-    """Indices drawn with the probabilities of logits (`mindspore.ops.random_categorical`).
+    """Draw classes with the probabilities softmax(logits) (`mindspore.ops.random_categorical`).
 
     Args:
         logits: Tensor (n, k), floating.
-        num_sample: how many to draw from each row.
+        num_sample: number of indices to draw from each row.
         seed: int; 0 uses the global seed.
         dtype: int16, int32 or int64.
 
@@ -195,13 +200,14 @@ def random_categorical(
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """Softmax of logits with Gumbel noise, a differentiable sample of a category
-    (Jang et al., 2017; `mindspore.ops.gumbel_softmax`).
+    """Compute the softmax of logits with Gumbel noise, a differentiable random category.
+
+    Source: Jang et al., 2017. See `mindspore.ops.gumbel_softmax`.
 
     Args:
         logits: Tensor, floating.
         tau: temperature, above 0.
-        hard: return one-hot vectors, whose gradient is that of the softmax.
+        hard: whether to return one-hot vectors, with the gradient of the softmax.
         dim: axis of the categories.
 
     Raises:

@@ -1,7 +1,7 @@
 """Primitive classes of random numbers, such as `ops.StandardNormal(seed)(shape)`.
 
-They convert MindSpore's seeds and shapes to a random state. `ops` exports them. No class may
-keep a random state of its own.
+Users construct them. They convert MindSpore's seeds and shapes to a random state. No class may keep
+a random state, so that `set_seed` determines all numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Dropout(Primitive):
-    """`Dropout(keep_prob=0.5, Seed0=0, Seed1=0)(x)` -> (result, mask of ones and zeros).
+    """Dropout: `Dropout(keep_prob=0.5, Seed0=0, Seed1=0)(x)` -> (result, mask of ones and zeros).
 
     Examples:
         >>> import duograph as ms
@@ -51,7 +51,10 @@ class Dropout(Primitive):
         self.seed0, self.seed1 = Seed0, Seed1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply dropout to the elements; return (result, mask: 1 for kept elements, else 0)."""
+        """Apply dropout to the elements; return (result, mask).
+
+        The mask is 1 for kept elements, else 0, in the dtype of `x`.
+        """
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
@@ -78,11 +81,17 @@ class _ChannelDropout(Primitive):
 
 
 class Dropout2D(_ChannelDropout):
-    """Drop whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Dropout of whole channels of (N, C, H, W).
+
+    `Dropout2D(keep_prob=0.5)(x)` returns (result, mask).
+    """
 
 
 class Dropout3D(_ChannelDropout):
-    """Drop whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Dropout of whole channels of (N, C, D, H, W).
+
+    `Dropout3D(keep_prob=0.5)(x)` returns (result, mask).
+    """
 
 
 class _Seeded(Primitive):
@@ -94,7 +103,7 @@ class _Seeded(Primitive):
 
     @property
     def own_seed(self) -> int | None:
-        """Return the seed for the random functions, or None when both seeds are 0."""
+        """The seed for the random functions, or None if both seeds are 0."""
         return _seed(self.seed, self.seed2)
 
 
@@ -107,7 +116,10 @@ class UniformReal(_Seeded):
 
 
 class UniformInt(_Seeded):
-    """int32 numbers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`."""
+    """Uniform int32 numbers: `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`.
+
+    They are in [minval, maxval).
+    """
 
     def __call__(
         self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
@@ -138,7 +150,10 @@ class Gamma(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
     ) -> Tensor:
-        """Return random gamma-distributed numbers of `shape`, broadcast with alpha and beta."""
+        """Return random gamma numbers with the given shape parameter `alpha` and rate `beta`.
+
+        Their shape is `shape` and, after it, the broadcast shape of `alpha` and `beta`.
+        """
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
@@ -146,12 +161,12 @@ class Poisson(_Seeded):
     """Poisson numbers, int32: `Poisson(seed=0, seed2=0)(shape, mean)`."""
 
     def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
-        """Return random Poisson numbers of `shape`, broadcast with the means."""
+        """Return random int32 Poisson numbers of `shape` and, after it, the shape of `mean`."""
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
 class Bernoulli(Primitive):
-    """1 with probability p, else 0: `Bernoulli(seed=-1, offset=0)(x, p=0.5)`."""
+    """Random ones with probability p, else zeros: `Bernoulli(seed=-1, offset=0)(x, p=0.5)`."""
 
     def __init__(self, seed: int = -1, offset: int = 0) -> None:
         super().__init__()
@@ -163,9 +178,9 @@ class Bernoulli(Primitive):
 
 
 class Multinomial(Primitive):
-    """Indices drawn with replacement.
+    """Random indices, drawn with replacement.
 
-    `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`
+    `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`.
     """
 
     def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int32) -> None:
@@ -173,13 +188,13 @@ class Multinomial(Primitive):
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """Draw `num_samples` indices with replacement per row of `x`, which has probabilities."""
+        """Draw `num_samples` indices with replacement per row of probabilities `x`."""
         found = random_choices.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
 
 class RandomShuffle(_Seeded):
-    """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
+    """Slices along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the tensor with its slices along axis 0 in random order."""
@@ -208,11 +223,10 @@ class Randperm(Primitive):
 
 
 class RandomChoiceWithMask(Primitive):
-    """Coordinates of true elements, drawn without replacement: `RandomChoiceWithMask(count=256,
-    seed=0, seed2=0)(x)`.
+    """Coordinates of true elements, drawn at random without replacement, on the host.
 
-    Returns int32 coordinates (count, ndim) and a bool mask (count,); rows past the true elements
-    are 0 and False. Made on the host.
+    `RandomChoiceWithMask(count=256, seed=0, seed2=0)(x)` returns int32 coordinates (count, ndim)
+    and a bool mask (count,). Rows beyond the number of true elements are 0 and False.
     """
 
     def __init__(self, count: int = 256, seed: int = 0, seed2: int = 0) -> None:
@@ -240,9 +254,9 @@ class RandomChoiceWithMask(Primitive):
 def choice_with_mask(
     input_x: Tensor, count: int = 256, seed: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Coordinates of true elements, drawn without replacement (`mindspore.ops.choice_with_mask`).
+    """Draw coordinates of true elements without replacement (`mindspore.ops.choice_with_mask`).
 
-    Returns what `RandomChoiceWithMask(count, seed)(input_x)` returns.
+    The results are those of `RandomChoiceWithMask(count, seed)(input_x)`.
 
     Examples:
         >>> import duograph as ms
@@ -257,7 +271,7 @@ class RandomGamma(_Seeded):
     """Gamma numbers of rate 1: `RandomGamma(seed=0, seed2=0)(shape, alpha)`."""
 
     def __call__(self, shape: Tensor | Sequence[int], alpha: Tensor) -> Tensor:
-        """Return random numbers of `shape` and the shape of `alpha` after it, of its dtype."""
+        """Return random numbers of `shape` and, after it, the shape of `alpha`, in its dtype."""
         return cast_to(distributions.random_gamma(shape, alpha, self.own_seed), alpha.dtype)
 
 
@@ -269,25 +283,29 @@ class RandomPoisson(_Seeded):
         self.dtype = as_dtype(dtype)
 
     def __call__(self, shape: Tensor | Sequence[int], rate: Tensor) -> Tensor:
-        """Return random numbers of `shape` and the shape of `rate` after it."""
+        """Return random numbers of `shape` and, after it, the shape of `rate`."""
         return distributions.random_poisson(shape, rate, self.own_seed, self.dtype)
 
 
 class RandomCategorical(Primitive):
-    """Indices drawn by logits: `RandomCategorical(dtype=int64)(logits, num_sample, seed)`."""
+    """Random class indices: `RandomCategorical(dtype=int64)(logits, num_sample, seed)`."""
 
     def __init__(self, dtype: DTypeLike = int64) -> None:
         super().__init__()
         self.dtype = as_dtype(dtype)
 
     def __call__(self, logits: Tensor, num_sample: int, seed: int = 0) -> Tensor:
-        """Return (n, num_sample) indices of the classes of logits (n, k)."""
+        """Draw `num_sample` random classes per row of logits (n, k), as indices (n, num_sample).
+
+        The probabilities are the softmax of the logits.
+        """
         return random_functions.random_categorical(logits, num_sample, seed, self.dtype)
 
 
 class MultinomialWithReplacement(Primitive):
-    """Indices drawn by weights: `MultinomialWithReplacement(numsamples, replacement=False)(x, seed,
-    offset)`.
+    """Random indices, drawn with given weights.
+
+    `MultinomialWithReplacement(numsamples, replacement=False)(x, seed, offset)`.
     """
 
     def __init__(self, numsamples: int, replacement: bool = False) -> None:
@@ -295,7 +313,10 @@ class MultinomialWithReplacement(Primitive):
         self.numsamples, self.replacement = numsamples, replacement
 
     def __call__(self, x: Tensor, seed: Tensor | int, offset: Tensor | int) -> Tensor:
-        """Return int64 indices of the shape of `x` with `numsamples` for the last axis."""
+        """Draw indices with the weights `x`, (k,) or (n, k).
+
+        Returns int64 indices (numsamples,) or (n, numsamples).
+        """
         own = _seed(int(seed), int(offset))
         return cast_to(random_choices.multinomial(x, self.numsamples, self.replacement, own), int64)
 
@@ -303,12 +324,12 @@ class MultinomialWithReplacement(Primitive):
 def multinomial_with_replacement(
     x: Tensor, seed: int, offset: int, numsamples: int, replacement: bool = False
 ) -> Tensor:
-    """Indices drawn by weights (`mindspore.ops.multinomial_with_replacement`).
+    """Draw indices with given weights (`mindspore.ops.multinomial_with_replacement`).
 
     Args:
         x: Tensor (k,) or (n, k) of weights.
         seed, offset: ints; the numbers depend on both.
-        numsamples: how many to draw.
+        numsamples: number of indices to draw from each row.
         replacement: whether an index may be drawn again.
 
     Returns:

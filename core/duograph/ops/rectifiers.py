@@ -1,7 +1,7 @@
 """Piecewise linear activations: relu and its variants, hard sigmoid and swish, shrinkage.
 
-Layers and users call these ops. Each gradient is an op of its own, so that a
-backend can fuse it.
+Layers and users call these ops. The gradient of an activation is an op, too, so that a backend can
+compute it with one kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 @op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
 def relu_of(x: Tensor):
-    """Primitive op: the maximum of x and 0; NaN propagates."""
+    """Primitive op: the maximum of x and 0; NaN remains NaN."""
 
 
 @relu_of.reference
@@ -58,21 +58,21 @@ def _(x):
 def relu_grad(dout: Tensor, out: Tensor):
     """Composite op: gradient of `relu` with respect to its input.
 
-    It is `dout`, the gradient of the result, where the result is positive, else 0.
+    It is `dout`, the cotangent of the result, where the result `out` is positive, else 0.
     """
     return select(out > 0, dout, 0)
 
 
 @tensor_method("relu")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """The greater of each element and 0; NaN stays (`mindspore.ops.relu`).
+    """Return the greater of each element and 0; NaN remains NaN (`mindspore.ops.relu`).
 
     Args:
         input: Tensor of any shape; not complex.
-        inplace: whether `input` itself takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: complex elements.
@@ -91,13 +91,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @op(method="relu6", primitive="ReLU6", dtypes=REAL)
 def relu6(x: Tensor):
-    """Elements limited to the range from 0 to 6 (`mindspore.ops.relu6`).
+    """Limit elements to the range from 0 to 6 (`mindspore.ops.relu6`).
 
     Args:
         x: Tensor of any shape; integer or floating.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         TypeError: another dtype.
@@ -124,21 +124,21 @@ def _(x, out, dout):
 def relu6_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `relu6` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `relu6`.
     """
     return select(logical_and(x > 0, x < 6), dout, 0)
 
 
 @op(method="leaky_relu", dtypes=REAL, elementwise=True, primitive="LeakyReLU(alpha=0.2)(x)")
 def leaky_relu(input: Tensor, alpha: float = 0.2):
-    """Elements, negative ones times `alpha` (`mindspore.ops.leaky_relu`).
+    """Multiply negative elements by `alpha`, and keep all others (`mindspore.ops.leaky_relu`).
 
     Args:
         input: Tensor of any shape; integer or floating.
         alpha: factor of negative elements.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -160,20 +160,21 @@ def _(x, out, dout, alpha):
 def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite op: gradient of `leaky_relu` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `leaky_relu`.
     """
     return select(x > 0, dout, dout * alpha)
 
 
 @op(method="hardsigmoid", dtypes=FLOATING, elementwise=True, primitive="HSigmoid")
 def hardsigmoid(input: Tensor):
-    """``x / 6 + 1/2`` limited to the range from 0 to 1 (`mindspore.ops.hardsigmoid`).
+    """Return ``x / 6 + 1/2``, limited to the range from 0 to 1, for each element x
+    (`mindspore.ops.hardsigmoid`).
 
     Args:
         input: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -195,20 +196,20 @@ def _(x, out, dout):
 def hardsigmoid_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `hardsigmoid` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `hardsigmoid`.
     """
     return select(logical_and(x > -3, x < 3), dout / 6, 0)
 
 
 @op(method="hardswish", primitive="HSwish", dtypes=FLOATING)
 def hardswish(input: Tensor):
-    """``x * hardsigmoid(x)`` (`mindspore.ops.hardswish`).
+    """Return ``x * hardsigmoid(x)`` for each element x (`mindspore.ops.hardswish`).
 
     Args:
         input: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -236,21 +237,21 @@ def _(x, out, dout):
 def hardswish_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `hardswish` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `hardswish`.
     """
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
 
 @op(method="hardshrink", dtypes=FLOATING, elementwise=True, primitive="HShrink(lambd=0.5)(x)")
 def hardshrink(input: Tensor, lambd: float = 0.5):
-    """0 where ``|x| <= lambd``, else x (`mindspore.ops.hardshrink`).
+    """Return 0 where ``|x| <= lambd``, else x, for each element x (`mindspore.ops.hardshrink`).
 
     Args:
         input: Tensor of any shape; floating.
         lambd: half the width of the gap.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -272,21 +273,22 @@ def _(x, out, dout, lambd):
 def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite op: gradient of `hardshrink` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `hardshrink`.
     """
     return select(abs(x) <= lambd, 0, dout)
 
 
 @op(method="softshrink", dtypes=FLOATING, elementwise=True, primitive="SoftShrink(lambd=0.5)(x)")
 def softshrink(input: Tensor, lambd: float = 0.5):
-    """x moved towards 0 by `lambd`; 0 where ``|x| <= lambd`` (`mindspore.ops.softshrink`).
+    """Move each element x towards 0 by `lambd`; 0 where ``|x| <= lambd``
+    (`mindspore.ops.softshrink`).
 
     Args:
         input: Tensor of any shape; floating.
         lambd: half the width of the gap.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -308,14 +310,14 @@ def _(x, out, dout, lambd):
 def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite op: gradient of `softshrink` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `softshrink`.
     """
     return select(abs(x) <= lambd, 0, dout)
 
 
 @op(method="hardtanh", dtypes=REAL)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
-    """Elements limited to the range from `min_val` to `max_val` (`mindspore.ops.hardtanh`).
+    """Limit elements to the range from `min_val` to `max_val` (`mindspore.ops.hardtanh`).
 
     Args:
         input: Tensor of any shape; integer or floating.
@@ -323,7 +325,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
         max_val: the greatest value.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: another dtype.
@@ -351,22 +353,22 @@ def _(x, out, dout, min_val, max_val):
 def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
     """Composite op: gradient of `hardtanh` with respect to its input.
 
-    `dout` is the gradient of the result.
+    `dout` is the cotangent of the result of `hardtanh`.
     """
     return select(logical_and(x > min_val, x < max_val), dout, 0)
 
 
 @op(method="threshold", dtypes=REAL, elementwise=True)
 def threshold(input: Tensor, thr: float, value: float):
-    """Elements above `thr`, `value` in place of the others (`mindspore.ops.threshold`).
+    """Replace elements that are not above `thr` by `value` (`mindspore.ops.threshold`).
 
     Args:
         input: Tensor of any shape; not complex.
         thr: the threshold.
-        value: what takes the place of elements up to the threshold.
+        value: number that replaces elements up to the threshold.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: complex elements.
@@ -388,14 +390,14 @@ def threshold(input: Tensor, thr: float, value: float):
 @tensor_method("prelu")
 @cached_call
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Elements, negative ones times a learned factor (`mindspore.ops.prelu`).
+    """Multiply negative elements by a learned factor, and keep all others (`mindspore.ops.prelu`).
 
     Args:
         input: Tensor of any shape; axis 1 is the channel.
         weight: 1-d Tensor: one factor, or one for each channel.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         ValueError: `weight` is not 1-d, or has neither one element nor one for each channel.

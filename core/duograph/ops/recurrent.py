@@ -1,7 +1,7 @@
 """Ops for one time step of recurrent layers: rnn_step, lstm_step and gru_step.
 
-The recurrent layers call them once per time step. Each is one composite op, so that the tape
-records one node and a backend can supply a fused kernel.
+The recurrent layers call them once per time step. Each must remain one composite op, so that the
+tape records one node per step and a backend can supply a fused kernel.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def _part(x: Tensor, i: int, n: int) -> Tensor:
 def rnn_step(
     x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None, relu_gate: bool = False
 ):
-    """One step of a plain recurrent layer: tanh (or relu) of `x + h @ weight.T + bias`.
+    """Composite op: one step of a plain recurrent layer, tanh(x + h @ weight.T + bias).
 
-    `x` (N, H) is the input already multiplied by its weight. Returns the new h.
+    `x` (N, H) is the input already multiplied by its weight, `h` (N, H) the previous state. With
+    `relu_gate`, relu replaces tanh. Returns the new h.
     """
     out = add(x, matmul_of(h, weight, False, True))
     if bias is not None:
@@ -47,9 +48,11 @@ def rnn_step(
 
 @op(composite=True)
 def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None = None):
-    """One step of an LSTM (Hochreiter and Schmidhuber, 1997); gates in the order i, f, g, o.
+    """Composite op: one step of an LSTM (Hochreiter and Schmidhuber, 1997).
 
-    `x` (N, 4H) is the input already multiplied by its weight. Returns the new h and c.
+    `x` (N, 4H) is the input already multiplied by its weight, `h` and `c` (N, H) are the previous
+    states. The gates are in the order i, f, g, o (input, forget, cell, output). Returns the new h
+    and c.
     """
     n = _columns("lstm_step", x, h)
     gates = add(x, matmul_of(h, weight, False, True))
@@ -62,9 +65,10 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | No
 
 @op(composite=True)
 def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None):
-    """One step of a GRU (Cho et al., 2014); gates in the order r, z, n.
+    """Composite op: one step of a GRU (Cho et al., 2014).
 
-    `x` (N, 3H) is the input already multiplied by its weight. Returns the new h.
+    `x` (N, 3H) is the input already multiplied by its weight, `h` (N, H) the previous state. The
+    gates are in the order r, z, n (reset, update, new). Returns the new h.
     """
     n = _columns("gru_step", x, h)
     own = matmul_of(h, weight, False, True)

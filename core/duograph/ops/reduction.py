@@ -1,7 +1,7 @@
 """Reductions over axes: the primitives, and MindSpore's functions that use them.
 
-Every family may use the primitives; they expect a tuple of non-negative axes and must not receive
-user input unchecked.
+Users call the functions, and every op family may use the primitives. These expect a tuple of
+non-negative axes and must not receive user input unchecked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
 
 
 def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
-    """Gradient rule of max and min: the elements equal to the result share `dout` evenly."""
+    """Return the gradient of max or min over axes, from the result `out` and its cotangent `dout`.
+
+    The cotangent is divided evenly among the elements that equal the result. The returned tuple has
+    one item, the gradient of `x`.
+    """
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -70,7 +74,10 @@ def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="max")
 def reduce_max(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive op: largest element over `axis`, a tuple of non-negative ints; NaN wins."""
+    """Primitive op: largest element over `axis`, a tuple of non-negative ints.
+
+    The result is NaN if an element is NaN.
+    """
 
 
 @reduce_max.infer
@@ -91,7 +98,10 @@ def _(x, out, dout, axis, keepdims):
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="min")
 def reduce_min(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive op: smallest element over `axis`, a tuple of non-negative ints; NaN wins."""
+    """Primitive op: smallest element over `axis`, a tuple of non-negative ints.
+
+    The result is NaN if an element is NaN.
+    """
 
 
 @reduce_min.infer
@@ -106,7 +116,7 @@ def _(x, axis, keepdims):
 
 
 def mirrored(x: Tensor) -> Tensor:
-    """Map elements to ones in the reverse order, such as -x; the map is its own inverse."""
+    """Map elements so that their order is reversed, such as to -x; the map is its own inverse."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:
@@ -226,12 +236,18 @@ def _(input, axis, keepdims):
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
 @op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
 def argmax_along(input: Tensor, axis: Axis):
-    """Primitive op: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
+    """Primitive op: int64 index of the first maximum along `axis`, which the result does not have.
+
+    NaN counts as the maximum.
+    """
 
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
 def argmin_along(input: Tensor, axis: Axis):
-    """Primitive op: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
+    """Primitive op: int64 index of the first minimum along `axis`, which the result does not have.
+
+    NaN counts as the minimum.
+    """
 
 
 @argmax_along.infer
@@ -286,7 +302,10 @@ def _(input, axis):
 
 @op(dtypes=NUMERIC)
 def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
-    """Mean over `axis`, a tuple of non-negative ints; integer means round towards zero."""
+    """Composite op: mean over `axis`, a tuple of non-negative ints.
+
+    The mean of integers is an integer, rounded towards zero.
+    """
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
@@ -302,13 +321,19 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
 
 @op(dtypes=BOOL + REAL)
 def max_with_index(input: Tensor, axis: Axis, keepdims: bool):
-    """Largest element along one axis and its first index; the gradient goes to that element."""
+    """Composite op: largest element along one axis, and its first index.
+
+    The gradient goes to that element.
+    """
     return _picked(input, argmax_along(input, axis), axis, keepdims)
 
 
 @op(dtypes=BOOL + REAL)
 def min_with_index(input: Tensor, axis: Axis, keepdims: bool):
-    """Smallest element along one axis and its first index; the gradient goes to that element."""
+    """Composite op: smallest element along one axis, and its first index.
+
+    The gradient goes to that element.
+    """
     return _picked(input, argmin_along(input, axis), axis, keepdims)
 
 
@@ -327,7 +352,10 @@ def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def wanted_tensor(name: str, x: object) -> Tensor:
-    """Return a Tensor unchanged; convert an array or number to one; raise for anything else."""
+    """Return a Tensor unchanged; convert an array or a number to one.
+
+    Raises DTypeError, which names the user's function `name`, for other values.
+    """
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
@@ -336,10 +364,9 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """Reorder arguments of sum, mean and others that were passed as (axis, dtype, keepdims).
+    """Reorder arguments of sum and prod that were passed in the order (axis, dtype, keepdims).
 
-    If `keepdims` holds a dtype or None, it is taken for the dtype. Returns (keepdims, dtype,
-    initial).
+    If `keepdims` is a dtype or None, it is taken as the dtype. Returns (keepdims, dtype, initial).
     """
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
@@ -356,14 +383,15 @@ def sum(
     initial: object = None,
     **dim: object,
 ) -> Tensor:
-    """Sum of the elements over axes (`mindspore.ops.sum`).
+    """Return the sum of the elements over axes (`mindspore.ops.sum`).
 
     Args:
         input: Tensor of any shape and dtype.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
-        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool
-            and integers. The older order (axis, dtype, keepdims) is understood.
+        keepdims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`,
+            `keep_dims`.
+        dtype: dtype of the result, to which `input` is cast first; default that of `input`, but
+            int64 for bool and integers. The older order (axis, dtype, keepdims) is also accepted.
         initial: number added to the sum.
 
     Returns:
@@ -400,14 +428,15 @@ def mean(
     dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
-    """Mean of the elements over axes (`mindspore.ops.mean`).
+    """Return the mean of the elements over axes (`mindspore.ops.mean`).
 
     Args:
         input: Tensor of any shape; numbers, not bool.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
+        keepdims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`,
+            `keep_dims`.
         dtype: dtype of the result, to which `input` is cast first. Without it the mean of integers
-            is an integer, rounded to zero.
+            is an integer, rounded towards zero.
 
     Returns:
         Tensor with the axes removed; NaN where there is nothing to average.
@@ -438,14 +467,15 @@ def prod(
     dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
-    """Product of the elements over axes (`mindspore.ops.prod`).
+    """Return the product of the elements over axes (`mindspore.ops.prod`).
 
     Args:
         input: Tensor of any shape and dtype.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`, `keep_dims`.
-        dtype: dtype of the result, to which `input` is cast first; default its own, int64 for bool
-            and integers.
+        keepdims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`,
+            `keep_dims`.
+        dtype: dtype of the result, to which `input` is cast first; default that of
+            `input`, but int64 for bool and integers.
 
     Returns:
         Tensor with the axes removed; 1 where there is nothing to multiply.
@@ -475,15 +505,16 @@ def prod(
 def all(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
-    """Logical and of the elements over axes (`mindspore.ops.all`).
+    """Return the logical and of the elements over axes (`mindspore.ops.all`).
 
     Args:
-        input: Tensor of any shape and dtype; what is not 0 is true.
+        input: Tensor of any shape and dtype; elements that are not 0 are true.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdims`, `keepdim`.
+        keep_dims: whether to keep the reduced axes, with size 1. Also spelled `keepdims`,
+            `keepdim`.
 
     Returns:
-        Tensor of bool; True where there is nothing.
+        Tensor of bool; True where there are no elements.
 
     Raises:
         ValueError: an axis out of range, or named twice.
@@ -503,15 +534,16 @@ def all(
 def any(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
-    """Logical or of the elements over axes (`mindspore.ops.any`).
+    """Return the logical or of the elements over axes (`mindspore.ops.any`).
 
     Args:
-        input: Tensor of any shape and dtype; what is not 0 is true.
+        input: Tensor of any shape and dtype; elements that are not 0 are true.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdims`, `keepdim`.
+        keep_dims: whether to keep the reduced axes, with size 1. Also spelled `keepdims`,
+            `keepdim`.
 
     Returns:
-        Tensor of bool; False where there is nothing.
+        Tensor of bool; False where there are no elements.
 
     Raises:
         ValueError: an axis out of range, or named twice.
@@ -540,7 +572,7 @@ def count_nonzero(
     Args:
         x: Tensor of any shape and dtype.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keep_dims: whether the reduced axes stay, as 1.
+        keep_dims: whether to keep the reduced axes, with size 1.
         dtype: dtype of the result.
 
     Returns:
@@ -573,7 +605,7 @@ def nansum(
     """Sum that counts NaN as 0 (`mindspore.ops.nansum`).
 
     Args:
-        input, axis, keepdims, dtype: as of `sum`.
+        input, axis, keepdims, dtype: the arguments of `sum`.
 
     Returns:
         Tensor with the axes removed.

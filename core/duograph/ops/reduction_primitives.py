@@ -1,7 +1,7 @@
 """Primitive classes of reductions and cumulative ops, such as `ops.ReduceSum(keep_dims)(x, axis)`.
 
-They convert MindSpore's constructor and call arguments to the attributes of an op. `ops` exports
-them. Kernels and gradients belong to the ops.
+Users construct them. They convert MindSpore's constructor and call arguments to the attributes of
+an op, to which kernels and gradients belong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Reduce(Primitive):
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
-        """Create the primitive that stands for a call of the op with these attributes.
+        """Return the primitive that stands for a call of the op with these attributes.
 
         A user's gradient rule receives it. The op's `keepdims` becomes MindSpore's `keep_dims`.
         """
@@ -53,8 +53,9 @@ class _Reduce(Primitive):
 
 
 class ReduceSum(_Reduce):
-    """Sum over axes: `ReduceSum(keep_dims=False, skip_mode=False)(x, axis=())`; with `skip_mode` ()
-    means none.
+    """Sum over axes: `ReduceSum(keep_dims=False, skip_mode=False)(x, axis=())`.
+
+    An `axis` of () means all axes, but with `skip_mode` no axis.
 
     Examples:
         >>> import duograph as ms
@@ -69,7 +70,7 @@ class ReduceSum(_Reduce):
         self.skip_mode = skip_mode
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
-        """Return the sum over `axis`; with `skip_mode`, an empty `axis` returns `x`."""
+        """Return the sum over `axis`; () means all axes, or with `skip_mode` none."""
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
         if x.dtype is bool_:
@@ -114,8 +115,9 @@ class ReduceAny(_Reduce):
 
 
 class ArgMaxWithValue(Primitive):
-    """Index and value of the largest element: `ArgMaxWithValue(axis=0, keep_dims=False)(x)` ->
-    (index, value).
+    """Index and value of the largest element along an axis.
+
+    `ArgMaxWithValue(axis=0, keep_dims=False)(x)` returns (index, value).
 
     Examples:
         >>> import duograph as ms
@@ -137,7 +139,10 @@ class ArgMaxWithValue(Primitive):
 
 
 class ArgMinWithValue(Primitive):
-    """Index and value of the minimum: `ArgMinWithValue(axis=0, keep_dims=False)(x)`."""
+    """Index and value of the smallest element along an axis.
+
+    `ArgMinWithValue(axis=0, keep_dims=False)(x)` returns (index, value).
+    """
 
     op = reduction.min_with_index
 
@@ -191,7 +196,11 @@ class _Scan(Primitive):
         self.reverse = reverse
 
     def __call__(self, x: Tensor, axis: int) -> Tensor:
-        """Return the cumulative sums or products along `axis`."""
+        """Return the cumulative sums or products along `axis`.
+
+        With `exclusive`, an element is not part of its own result; with `reverse`, the last element
+        comes first.
+        """
         assert self.op is not None
         return self.op(x, axis_of(self.name, axis, x.ndim), self.exclusive, self.reverse)
 
@@ -215,8 +224,9 @@ class CumProd(_Scan):
 
 
 class LpNorm(Primitive):
-    """p-norm over axes, `epsilon` where it is smaller: `LpNorm(axis, p=2, keep_dims=False,
-    epsilon=1e-12)(x)`.
+    """p-norm over axes, bounded below by `epsilon`.
+
+    `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`.
     """
 
     def __init__(
@@ -229,7 +239,7 @@ class LpNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the p-norm over the axes given to the constructor."""
+        """Return the p-norm of `x` over the axes of the constructor, at least `epsilon`."""
         axes = axes_of("LpNorm", self.axis, x.ndim)
         return maximum(vector_norm(x, float(self.p), axes, self.keep_dims), self.epsilon)
 

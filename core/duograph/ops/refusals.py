@@ -1,8 +1,8 @@
-"""Explains errors caused by arguments of the wrong kind or size, after a call has failed.
+"""Explanation of errors that are caused by arguments of the wrong kind or size.
 
 `ops/__init__.py`, `ops/methods.py` and the package `numpy` wrap public functions with `refusing`. A
-check on every call would cost more than many ops, so arguments are compared with the annotations
-only after a call has failed. A successful call must not pay for it.
+check of all arguments would cost more than many ops, so arguments are compared with the annotations
+only after a call has failed; a successful call must not pay for it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ __all__ = ["refusing"]
 def refusing(
     function: Callable[..., object], module: str = __package__, public_name: str = ""
 ) -> Callable[..., Any]:
-    """Wrap a public function of a module: explain what was wrong after a failed call.
+    """Return a wrapper of a public function that explains errors of its calls.
 
-    A bool, an int or a text of another kind is refused before the call, which might take it for
-    something else. The first argument of a wrong type is named. Any other error of Python or NumPy
-    below the function becomes an error of duograph that shows the arguments. Prepared calls of a
-    cached function need no wrapper.
+    Before a call, only arguments that must be a bool, an int or a string are checked, since the
+    function might accept another kind and do something else. After a failed call, the error names
+    the first argument of a wrong type. Any other error of Python or NumPy below the function
+    becomes an error of duograph that shows the arguments. Prepared calls of a cached function
+    bypass the wrapper.
+
+    Args:
+        module: name of the module that users import the function from.
+        public_name: full name in messages; default that in `module`.
     """
     uncached = getattr(function, "uncached", None)
     if uncached is not None:
@@ -83,7 +88,8 @@ def _unfit(
 ) -> str | None:
     """Describe the first argument whose type does not match the annotation; None if all match.
 
-    `owner` is the function's name in the message.
+    `owner` is the function's name in the message, and `args` and `kwargs` are those of the failed
+    call.
     """
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments

@@ -1,6 +1,7 @@
 """Functions that repeat elements: tile, repeat, broadcast, grids and combinations.
 
-Users and other families call them. Sizes are checked here; the ops expect valid ones.
+Users and other op families call them. The functions check sizes, since the ops that they call
+expect valid ones.
 """
 
 from __future__ import annotations
@@ -39,17 +40,21 @@ __all__ = [
 def _tensor_tile(
     self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
 ) -> Tensor:
-    """Repeat the whole tensor along each axis. See `ops.tile`."""
+    """Repeat the whole tensor along each axis; see `ops.tile`.
+
+    The counts are positional ints, one sequence, or `reps`.
+    """
     return tile.public(self, one_tuple("tile", "dims", dims) if reps is None else reps)
 
 
 @op(primitive="Tile")
 def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
-    """The tensor repeated as a whole along each axis (`mindspore.ops.tile`).
+    """Repeat the whole tensor along each axis (`mindspore.ops.tile`).
 
     Args:
         input: Tensor of any shape.
-        dims: how often along each axis; the shorter of `dims` and the shape gets leading ones.
+        dims: number of copies along each axis; the shorter of `dims` and the shape is extended by
+            leading ones.
 
     Raises:
         ValueError: a negative number.
@@ -90,9 +95,10 @@ def _tensor_repeat(
     axis: int | Sequence[int] | None = None,
     **other: int | Sequence[int],
 ) -> Tensor:
-    """Repeat the whole tensor along each axis, as `tile` does; with `axis`, repeat each slice.
+    """Repeat the whole tensor along each axis, like `tile`; with `axis`, repeat each slice.
 
-    See `ops.repeat_interleave` for the second form.
+    The counts are positional ints, one sequence, or the keyword argument `repeats`. See
+    `ops.repeat_interleave` for the form with `axis`.
     """
     if other:
         if set(other) != {"repeats"} or repeats:
@@ -110,7 +116,7 @@ def _tensor_repeat(
 
 @cached_call
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
-    """Every slice of an axis `rep` times in a row (`mindspore.ops.repeat_elements`).
+    """Repeat every slice of an axis `rep` times in a row (`mindspore.ops.repeat_elements`).
 
     Raises:
         ValueError: `rep` is negative, or the axis out of range.
@@ -132,7 +138,9 @@ def _tensor_repeat_interleave(
     dim: int | Sequence[int] | None = None,
     output_size: object = None,
 ) -> Tensor:
-    """Repeat each slice of an axis several times in a row. See `ops.repeat_interleave`.
+    """Repeat each slice of an axis several times in a row; see `ops.repeat_interleave`.
+
+    `dim` is another name of `axis`.
 
     Raises:
         ValueError: the axis of the result has another size than `output_size`.
@@ -149,15 +157,15 @@ def _tensor_repeat_interleave(
 
 @op()
 def repeat_interleave(input: Tensor, repeats: int, axis: Axis):
-    """Every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
+    """Repeat every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
 
     Args:
         input: Tensor of any shape.
         repeats: int, or a tuple, list or Tensor with one int for each slice.
-        axis: int; None flattens first.
+        axis: int, or None for the flattened tensor.
 
     Raises:
-        ValueError: a negative number, or another number of them than slices.
+        ValueError: a negative number, or neither one number nor one for each slice.
 
     Examples:
         >>> import duograph as ms
@@ -196,7 +204,10 @@ def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | N
 
 @tensor_method("broadcast_to", "expand")
 def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
-    """Broadcast to a shape by NumPy's rules; -1 keeps a size. See `ops.broadcast_to`."""
+    """Broadcast to a shape by NumPy's rules; a size of -1 keeps that of the axis.
+
+    See `ops.broadcast_to`.
+    """
     return broadcast_to.public(self, one_tuple("broadcast_to", "shape", shape))
 
 
@@ -221,7 +232,7 @@ def _(input: Tensor, shape: int | Sequence[int]):
 @primitive("Expand", op="broadcast_to")
 @cached_call
 def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
-    """`broadcast_to` under its other name (`mindspore.ops.expand`).
+    """Another name of `broadcast_to` (`mindspore.ops.expand`).
 
     Examples:
         >>> import duograph as ms
@@ -235,7 +246,7 @@ def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
 def _tensor_expand_as(
     self: Tensor, other: Tensor | None = None, *, x: Tensor | None = None
 ) -> Tensor:
-    """Repeat the tensor to the shape of another one, `other` or `x`. See `ops.expand_as`."""
+    """Broadcast the tensor to the shape of another one, `other` or `x`; see `ops.expand_as`."""
     like = other if x is None else x
     if like is None:
         raise ArgumentError("expand_as: got no tensor; wanted one")
@@ -244,10 +255,10 @@ def _tensor_expand_as(
 
 @cached_call
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """`input` repeated to the shape of `other` (`mindspore.ops.expand_as`).
+    """Broadcast `input` to the shape of `other` (`mindspore.ops.expand_as`).
 
     Raises:
-        ValueError: it does not broadcast.
+        ValueError: `input` does not broadcast to that shape.
 
     Examples:
         >>> import duograph as ms
@@ -258,7 +269,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Tensors repeated to the shape that they broadcast to.
+    """Broadcast tensors to their common shape.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -278,12 +289,12 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*inputs: Tensor | Sequence[Tensor], indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate tensors of a grid, one an input (`mindspore.ops.meshgrid`).
+    """Return the coordinate tensors of a grid, one for each input (`mindspore.ops.meshgrid`).
 
     Args:
         inputs: 0-d or 1-d Tensors, one by one or as one tuple.
-        indexing: ``"xy"``: the first two axes swapped, as in a picture; ``"ij"``: in the order of
-            the inputs.
+        indexing: ``"xy"``: the first two axes of the results are swapped, as in a picture;
+            ``"ij"``: the axes are in the order of the inputs.
 
     Raises:
         ValueError: another `indexing`, or a tensor of more than one axis.
@@ -320,7 +331,8 @@ def meshgrid(*inputs: Tensor | Sequence[Tensor], indexing: str = "xy") -> tuple[
 
 
 def cartesian_prod(*inputs: Tensor) -> Tensor:
-    """All combinations of one element of each input, as rows (`mindspore.ops.cartesian_prod`).
+    """Return all combinations of one element of each input, as rows
+    (`mindspore.ops.cartesian_prod`).
 
     Examples:
         >>> import duograph as ms
@@ -339,7 +351,7 @@ def cartesian_prod(*inputs: Tensor) -> Tensor:
 
 @cached_call
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of `r` elements of a 1-d tensor, as rows (`mindspore.ops.combinations`).
+    """Return all choices of `r` elements of a 1-d tensor, as rows (`mindspore.ops.combinations`).
 
     Raises:
         ValueError: a tensor of another number of axes, or a negative `r`.
@@ -384,13 +396,13 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """The n-th differences of neighbours along an axis (`mindspore.ops.diff`).
+    """Return the n-th differences of neighbours along an axis (`mindspore.ops.diff`).
 
     Args:
         x: Tensor of at least one axis.
-        n: how often to take differences.
-        axis: int.
-        prepend, append: Tensors put before and after `x` along the axis first.
+        n: number of times that differences are taken.
+        axis: the axis.
+        prepend, append: Tensors that are first joined to `x`, before and after it, along the axis.
 
     Raises:
         ValueError: a 0-d tensor, a negative `n`, or an axis out of range.

@@ -1,6 +1,6 @@
 """Functions that flip, roll and rotate tensors along axes.
 
-Users and other families call them; axes may be negative.
+Users and other op families call them; axes may be negative.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _tensor_flip(
 
 @cached_call
 def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
-    """The order of the elements reversed along axes (`mindspore.ops.flip`).
+    """Reverse the order of the elements along axes (`mindspore.ops.flip`).
 
     Args:
         input: Tensor of any shape.
@@ -59,7 +59,7 @@ def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
 
 @cached_call
 def fliplr(input: Tensor) -> Tensor:
-    """The order reversed along axis 1 (`mindspore.ops.fliplr`).
+    """Reverse the order of the elements along axis 1 (`mindspore.ops.fliplr`).
 
     Examples:
         >>> import duograph as ms
@@ -73,7 +73,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @cached_call
 def flipud(input: Tensor) -> Tensor:
-    """The order reversed along axis 0 (`mindspore.ops.flipud`).
+    """Reverse the order of the elements along axis 0 (`mindspore.ops.flipud`).
 
     Examples:
         >>> import duograph as ms
@@ -93,7 +93,7 @@ tensor_method("flipud")(flipud)
 @tensor_method("reverse")
 @cached_call
 def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
-    """The order of the elements reversed along axes (`mindspore.ops.reverse`).
+    """Reverse the order of the elements along axes (`mindspore.ops.reverse`).
 
     Raises:
         ValueError: an axis out of range, or twice.
@@ -112,13 +112,13 @@ def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
 def roll(
     input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
-    """Elements moved along axes, those that leave at one end come in at the other
+    """Shift elements along axes; those that leave at one end enter at the other
     (`mindspore.ops.roll`).
 
     Args:
         input: Tensor of any shape.
         shifts: int or tuple of ints.
-        dims: axes, one a shift; None rolls the flattened tensor.
+        dims: int or ints: an axis for each shift; None rolls the flattened tensor.
 
     Raises:
         ValueError: an axis out of range, or another number of axes than shifts.
@@ -156,7 +156,7 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
 @tensor_method("rot90")
 @cached_call
 def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] = (0, 1)) -> Tensor:
-    """Rotated `k` quarter turns in the plane of two axes, from the first towards the second
+    """Rotate by `k` quarter turns in the plane of two axes, from the first towards the second
     (`mindspore.ops.rot90`).
 
     Raises:

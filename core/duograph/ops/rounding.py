@@ -1,6 +1,7 @@
 """Rounding to whole numbers, signs, and replacement of NaN.
 
-Every family may use these ops. Rounding of halves must go to the even number on every backend.
+Users and other ops call them. On every backend, halves must be rounded to the even number, as NumPy
+does.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ __all__ = [
 
 @op(method="floor", primitive="Floor", dtypes=BOOL + REAL, differentiable=False)
 def floor(input: Tensor):
-    """The greatest whole number not above (`mindspore.ops.floor`).
+    """Return the greatest whole number that is not above the element (`mindspore.ops.floor`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of the shape of `input`.
@@ -57,10 +58,10 @@ def _(s, x):
 
 @op(method="ceil", primitive="Ceil", dtypes=BOOL + REAL, differentiable=False)
 def ceil(input: Tensor):
-    """The smallest whole number not below (`mindspore.ops.ceil`).
+    """Return the smallest whole number that is not below the element (`mindspore.ops.ceil`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of the shape of `input`.
@@ -92,10 +93,10 @@ def _(x):
 
 @op(method="trunc", primitive="Trunc", dtypes=BOOL + REAL, differentiable=False)
 def trunc(input: Tensor):
-    """The whole part (`mindspore.ops.trunc`).
+    """Return the element without its fraction (`mindspore.ops.trunc`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of the shape of `input`.
@@ -127,10 +128,10 @@ def _(x):
 
 @op(name="round", dtypes=BOOL + REAL, differentiable=False, primitive=["Round", "Rint"])
 def round_half_even(input: Tensor):
-    """The nearest whole number; halves go to the even one (`mindspore.ops.round`).
+    """Return the nearest whole number; halves are rounded to the even one (`mindspore.ops.round`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of the shape of `input`.
@@ -166,14 +167,14 @@ def _(x):
 
 
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Elements rounded, halves to even (`mindspore.ops.round`).
+    """Round elements, halves to even (`mindspore.ops.round`).
 
     Args:
         input: Tensor of any shape; not complex.
         decimals: places after the point to keep; negative: places before it.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: complex elements.
@@ -199,13 +200,13 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @tensor_method("round")
 def _tensor_round(self: Tensor, decimals: int = 0) -> Tensor:
-    """Round elements, halves to even; see `ops.round`."""
+    """Round elements to `decimals` places after the point, halves to even; see `ops.round`."""
     return round(self, decimals=decimals)
 
 
 @tensor_method("__round__")
 def _tensor_dunder_round(self: Tensor, decimals: int | None = None) -> Tensor:
-    """Implement Python's `round(x)` and `round(x, decimals)`: halves to even, same dtype."""
+    """Implement Python's `round(x)` and `round(x, decimals)`: halves to even, in the same dtype."""
     return round(self, decimals=decimals or 0)
 
 
@@ -214,13 +215,13 @@ rint = round_half_even
 
 @tensor_method("frac")
 def frac(x: Tensor) -> Tensor:
-    """The part after the point, with the sign of the element (`mindspore.ops.frac`).
+    """Return the part after the point, with the sign of the element (`mindspore.ops.frac`).
 
     Args:
         x: Tensor of any shape; not complex.
 
     Returns:
-        Tensor of the type of `x`.
+        Tensor of the shape and dtype of `x`.
 
     Examples:
         >>> import duograph as ms
@@ -232,10 +233,10 @@ def frac(x: Tensor) -> Tensor:
 
 @op(method="copysign", dtypes=FLOATING, promote="float")
 def copysign(x: Tensor, other: Tensor):
-    """Magnitudes of `x` with the signs of `other` (`mindspore.ops.copysign`).
+    """Return the magnitudes of `x` with the signs of `other` (`mindspore.ops.copysign`).
 
     Args:
-        x: Tensor of any shape, or a number; floating; integers and bool are taken as float32.
+        x: Tensor of any shape, or a number; floating; integers and bool are converted to float32.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -280,7 +281,8 @@ def _(x, y):
     elementwise=True,
 )
 def heaviside(input: Tensor, values: Tensor):
-    """The step function: 0 below zero, 1 above, `values` at zero (`mindspore.ops.heaviside`).
+    """Return 0 for negative elements, 1 for positive ones, and `values` at zero
+    (`mindspore.ops.heaviside`).
 
     Args:
         input: Tensor of any shape; not complex.
@@ -304,16 +306,16 @@ def heaviside(input: Tensor, values: Tensor):
     primitive="NanToNum(nan=None, posinf=None, neginf=None)(x)",
 )
 def nan_to_num(input: Tensor, nan: float, posinf: float, neginf: float):
-    """Numbers in place of NaN and the infinities (`mindspore.ops.nan_to_num`).
+    """Replace NaN and the infinities by numbers (`mindspore.ops.nan_to_num`).
 
     Args:
-        input: Tensor of any shape; floating (integers have nothing to replace).
-        nan: for NaN; default 0.
-        posinf, neginf: for the infinities; default the greatest and least finite number of the
-            dtype.
+        input: Tensor of any shape; floating; integers are returned unchanged.
+        nan: number that replaces NaN; default 0.
+        posinf, neginf: numbers that replace the infinities; default the greatest and least
+            finite number of the dtype.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         TypeError: complex elements.

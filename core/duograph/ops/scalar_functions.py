@@ -1,7 +1,7 @@
 """Functions of Python numbers, tuples, lists and dicts, such as `scalar_add` and `tuple_getitem`.
 
-Programs that were written against MindSpore's functional layer call them; both modes compile their
-Python. None of them is an op.
+Programs written for MindSpore's functional layer call them. They are plain Python, not ops: eager
+mode runs it, and a compiled function traces it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ scalar_min = _of_two("scalar_min", "min(x, y)", min)
 
 
 def scalar_log(x: Number) -> float:
-    """Natural logarithm of a positive Python number (`mindspore.ops.scalar_log`).
+    """Return the natural logarithm of a positive Python number (`mindspore.ops.scalar_log`).
 
     Raises:
         ValueError: a number that is not positive.
@@ -75,12 +75,12 @@ def scalar_log(x: Number) -> float:
 
 
 def scalar_uadd(x: Number) -> Number:
-    """`+x` of a Python number (`mindspore.ops.scalar_uadd`)."""
+    """Return `+x` for a Python number (`mindspore.ops.scalar_uadd`)."""
     return +x
 
 
 def scalar_usub(x: Number) -> Number:
-    """`-x` of a Python number (`mindspore.ops.scalar_usub`)."""
+    """Return `-x` for a Python number (`mindspore.ops.scalar_usub`)."""
     return -x
 
 
@@ -98,10 +98,10 @@ def make_list(*items: object) -> list[object]:
 
 
 def make_dict(keys: Sequence[object], values: Sequence[object]) -> dict[object, object]:
-    """Return the dict of these keys and values.
+    """Return the dict that maps each key to the value at the same position.
 
     Raises:
-        ValueError: another number of values than of keys.
+        ValueError: the numbers of keys and values differ.
     """
     if len(keys) != len(values):
         raise ArgumentValueError(f"make_dict: got {len(keys)} keys and {len(values)} values")
@@ -124,7 +124,7 @@ def list_getitem(x: list[Item], index: int) -> Item:
 
 
 def tuple_setitem(x: tuple[object, ...], index: int, value: object) -> tuple[object, ...]:
-    """Return a copy of the tuple with another item at `index`.
+    """Return a copy of the tuple with `value` at `index`.
 
     Raises:
         ValueError: an index out of range.
@@ -136,7 +136,7 @@ def tuple_setitem(x: tuple[object, ...], index: int, value: object) -> tuple[obj
 
 
 def list_setitem(x: list[Item], index: int, value: object) -> list[object]:
-    """Return a copy of the list with another item at `index`.
+    """Return a copy of the list with `value` at `index`.
 
     Raises:
         ValueError: an index out of range.
@@ -150,7 +150,7 @@ def dict_getitem(x: dict[Key, Item], key: Key) -> Item:
 
 
 def dict_setitem(x: dict[Key, Item], key: Key, value: Item) -> dict[Key, Item]:
-    """Return a copy of the dict with another value of `key`."""
+    """Return a copy of the dict in which `key` has the given value."""
     return {**x, key: value}
 
 
@@ -175,15 +175,15 @@ def list_equal(x: list[Item], y: list[Item]) -> bool:
 
 
 def tuple_reversed(x: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Return the items in the opposite order."""
+    """Return the items in reverse order."""
     return tuple(x[::-1])
 
 
 def tuple_div(x: Sequence[int], y: Sequence[int]) -> tuple[int, ...]:
-    """Return the quotients of the ints of two tuples.
+    """Return the quotients x[i] // y[i] of two tuples of ints.
 
     Raises:
-        ValueError: other lengths, or a remainder.
+        ValueError: the lengths differ, or a division leaves a remainder.
     """
     if len(x) != len(y) or any(b == 0 or a % b for a, b in zip(x, y)):
         raise ArgumentValueError(f"tuple_div: got {x} and {y}; wanted multiples of the second")
@@ -196,7 +196,7 @@ def in_dict(x: object, y: dict[Key, Item]) -> bool:
 
 
 def not_in_dict(x: object, y: dict[Key, Item]) -> bool:
-    """Return whether `x` is no key of the dict."""
+    """Return whether `x` is not a key of the dict."""
     return x not in y
 
 
@@ -206,7 +206,7 @@ def string_eq(x: str, y: str) -> bool:
 
 
 def string_concat(x: str, y: str) -> str:
-    """Return the two strings as one."""
+    """Return the concatenation of two strings."""
     return x + y
 
 
@@ -224,12 +224,12 @@ def is_not(x: object, y: object) -> bool:
 
 
 def shape_mul(shape: Sequence[int]) -> int:
-    """Return the product of the sizes (`mindspore.ops.shape_mul`)."""
+    """Return the product of the sizes of a shape (`mindspore.ops.shape_mul`)."""
     return math.prod(shape)
 
 
 def reduced_shape(shape: Sequence[int], axis: Sequence[int] | int) -> tuple[int, ...]:
-    """Return the shape with 1 for each of the axes; no axis means all.
+    """Return the shape with size 1 for each of the axes; an empty `axis` means all axes.
 
     Raises:
         ValueError: an axis out of range.
@@ -244,10 +244,12 @@ def reduced_shape(shape: Sequence[int], axis: Sequence[int] | int) -> tuple[int,
 def broadcast_gradient_args(
     x: Sequence[int], y: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the axes over which the gradient of each of two broadcast operands is summed.
+    """Return, for two operands that broadcast, the axes over which each gradient is summed.
+
+    `x` and `y` are the shapes of the operands.
 
     Raises:
-        ValueError: shapes that do not broadcast.
+        ValueError: the shapes do not broadcast.
     """
     n = max(len(x), len(y))
     a, b = (1,) * (n - len(x)) + tuple(x), (1,) * (n - len(y)) + tuple(y)
@@ -289,9 +291,9 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 def isconstant(x: object) -> bool:
-    """Return whether a value is known when the program is compiled: no Tensor.
+    """Return whether a value is known while the program is compiled (`mindspore.ops.isconstant`).
 
-    Eagerly, every value is known (`mindspore.ops.isconstant`).
+    The result is False for a Tensor that the graph computes. In eager mode every value is known.
     """
     return not isinstance(x, Tensor) or not hasattr(x, "_builder")
 
@@ -302,7 +304,7 @@ def typeof(x: object) -> object:
 
 
 def tensor_range(start: int | float, end: int | float, step: int | float) -> Tensor:
-    """The numbers from `start` to `end`, exclusively (`mindspore.ops.tensor_range`).
+    """Return the numbers from `start` to `end`, which is excluded (`mindspore.ops.tensor_range`).
 
     Examples:
         >>> import duograph as ms

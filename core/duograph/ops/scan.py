@@ -1,7 +1,7 @@
 """Cumulative sums, products, extremes and logsumexp along an axis.
 
-Users call the functions, other families the primitives. Exclusive and reverse scans must work on
-every backend.
+Users call the functions, other op families the primitives. Every backend must support exclusive and
+reverse scans, since gradients use them.
 """
 
 from __future__ import annotations
@@ -56,15 +56,20 @@ __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 @op(name="cumsum", dtypes=NUMERIC)
 def scan_sum(input: Tensor, axis: Axis, exclusive: bool, reverse: bool):
-    """Primitive op: cumulative sum along one axis, from the end if `reverse`.
+    """Primitive op: cumulative sum along one axis.
 
-    `exclusive` leaves each element out of its own sum.
+    With `exclusive`, an element is not part of its own sum; with `reverse`, the sums begin at the
+    end of the axis.
     """
 
 
 @op(name="cumprod", dtypes=NUMERIC)
 def scan_prod(input: Tensor, axis: Axis, exclusive: bool, reverse: bool):
-    """Primitive op: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
+    """Primitive op: cumulative product along one axis.
+
+    With `exclusive`, an element is not part of its own product; with `reverse`, the products begin
+    at the end of the axis.
+    """
 
 
 def _same(x, axis, exclusive, reverse):
@@ -108,7 +113,8 @@ def _(x, axis, exclusive, reverse):
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
     """Shift `x` by `by` elements towards the end of an axis, or the beginning if `reverse`.
 
-    The shape stays the same: elements beyond the edge are dropped, and the gap is `fill`.
+    The shape stays the same: elements beyond the edge are dropped, and the gap is filled with
+    `fill`.
     """
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
@@ -134,11 +140,11 @@ def _doubling(
 
     Args:
         combine: the associative operation, such as addition.
-        exclusive: leave an element out of its own result.
-        reverse: begin at the end of the axis.
+        exclusive: whether an element is left out of its own result.
+        reverse: whether to begin at the end of the axis.
         neutral: neutral element of `combine`.
 
-    See Hillis and Steele (1986).
+    Source: Hillis and Steele, 1986.
     """
     n = x.shape[axis]
     if exclusive and n:
@@ -190,17 +196,17 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @op(name="cummax", dtypes=BOOL + REAL)
 def scan_max(input: Tensor, axis: Axis):
-    """Primitive: cumulative maximum along one axis and its int64 index.
+    """Primitive op: cumulative maximum along one axis, and its int64 index.
 
-    NaN wins; ties take the later.
+    NaN counts as the maximum; among equal elements, the last is taken.
     """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
 def scan_min(input: Tensor, axis: Axis):
-    """Primitive: cumulative minimum along one axis and its int64 index.
+    """Primitive op: cumulative minimum along one axis, and its int64 index.
 
-    NaN wins; ties take the later.
+    NaN counts as the minimum; among equal elements, the last is taken.
     """
 
 
@@ -235,7 +241,10 @@ def _(x, axis):
 
 
 def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Return cumulative maxima or minima and their indices, computed in log2(n) rounds."""
+    """Return cumulative maxima (or minima, unless `largest`) and their indices.
+
+    They are computed in log2(n) rounds; round k combines elements 2**k apart.
+    """
     n = x.shape[axis]
     index = iota(x.shape, axis, int64)
     by = 1
@@ -293,9 +302,10 @@ def _arguments(
 
 
 def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
-    """Return ``run(x, axis)``, a cumulative function; for axis None, of the flattened tensor.
+    """Return ``run(x, axis)`` for a cumulative function `run`.
 
-    A 0-d tensor is treated as one with one element.
+    If `axis` is None, `x` is flattened. A 0-d tensor is treated as a 1-d tensor of one element, and
+    the results are 0-d again.
     """
     if axis is None:
         return run(reshape_to(x, (x.size,)), 0)
@@ -316,7 +326,9 @@ def _tensor_cumsum(
     dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
-    """Running sum along an axis; see `ops.cumsum`. Without `dtype`, integers have 32 bits at least.
+    """Return the running sum along an axis; see `ops.cumsum`.
+
+    Without `dtype`, sums of bool and small integers are int32.
 
     Examples:
         >>> import duograph as ms
@@ -334,10 +346,10 @@ def cumsum(
     dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
-    """Running sum along an axis (`mindspore.ops.cumsum`).
+    """Return the running sum along an axis (`mindspore.ops.cumsum`).
 
     Args:
-        x: Tensor of any shape; of bool as int64.
+        x: Tensor of any shape; bool is converted to int64.
         axis: int; None means along the flattened tensor. Also spelled `dim`.
         dtype: dtype to which `x` is cast first.
 
@@ -365,15 +377,15 @@ def cumprod(
     dtype: DTypeLike | None = None,
     **axis: object,
 ) -> Tensor:
-    """Running product along an axis (`mindspore.ops.cumprod`).
+    """Return the running product along an axis (`mindspore.ops.cumprod`).
 
     Args:
-        input: Tensor of any shape; of bool and integers as int64.
+        input: Tensor of any shape; bool and integers are converted to int64.
         dim: int; None means along the flattened tensor. Also spelled `axis`.
         dtype: dtype to which `input` is cast first.
 
     Returns:
-        Tensor of the shape of `input`. The gradient is right where elements are 0.
+        Tensor of the shape of `input`. The gradient is also correct where elements are 0.
 
     Raises:
         ValueError: an axis out of range.
@@ -392,14 +404,15 @@ def cumprod(
 @primitive("Cummax(axis)(x)", op="cummax")
 @tensor_method("cummax")
 def cummax(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
-    """Largest element so far along an axis, and its index (`mindspore.ops.cummax`).
+    """Return the largest element so far along an axis, and its index (`mindspore.ops.cummax`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int. Also spelled `dim`.
 
     Returns:
-        (values, int64 indices). NaN wins; of equals the later.
+        (values, int64 indices). NaN counts as the largest number; among
+        equal elements, the last is taken.
 
     Raises:
         ValueError: an axis out of range.
@@ -416,14 +429,15 @@ def cummax(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple
 @primitive("Cummin(axis)(x)", op="cummin")
 @tensor_method("cummin")
 def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
-    """Smallest element so far along an axis, and its index (`mindspore.ops.cummin`).
+    """Return the smallest element so far along an axis, and its index (`mindspore.ops.cummin`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int. Also spelled `dim`.
 
     Returns:
-        (values, indices): int32, where those of `cummax` are int64. NaN wins; of equals the later.
+        (values, int32 indices). NaN counts as the smallest number; among equal elements, the last
+        is taken.
 
     Raises:
         ValueError: an axis out of range.
@@ -447,7 +461,10 @@ def _log_sum(x: Tensor, y: Tensor) -> Tensor:
 
 @op(name="logcumsumexp", dtypes=FLOATING)
 def scan_logsumexp(input: Tensor, axis: Axis, reverse: bool):
-    """Logarithm of the cumulative sum of exp along one axis, from the end if `reverse`."""
+    """Composite op: logarithm of the cumulative sum of exp along one axis.
+
+    With `reverse`, the sums begin at the end of the axis.
+    """
     x = widened(input)
     out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))
     return out if out.dtype is input.dtype else cast_to(out, input.dtype)
@@ -473,7 +490,7 @@ def _(x, out, dout, axis, reverse):
 
 @tensor_method("logcumsumexp")
 def logcumsumexp(input: Tensor, axis: int) -> Tensor:
-    """log of the running sum of exp (`mindspore.ops.logcumsumexp`).
+    """Return the logarithm of the running sum of exp along an axis (`mindspore.ops.logcumsumexp`).
 
     Examples:
         >>> import duograph as ms
@@ -485,7 +502,7 @@ def logcumsumexp(input: Tensor, axis: int) -> Tensor:
 
 
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """Integral by the trapezoidal rule (`mindspore.ops.trapz`).
+    """Return the integral by the trapezoidal rule (`mindspore.ops.trapz`).
 
     Examples:
         >>> import duograph as ms

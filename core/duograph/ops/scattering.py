@@ -1,4 +1,4 @@
-"""Functions that write by index into a copy of a tensor (scatter).
+"""Functions that return a copy of a tensor with elements or slices written by index (scatter).
 
 Users call the functions; `segments` and the in-place forms use the helpers. No function may change
 its input.
@@ -53,9 +53,10 @@ Source: TypeAlias = Tensor | int | float
 def scatter_along(
     name: str, input: Tensor, axis: object, index: object, src: Any, add: bool = False
 ) -> Tensor:
-    """Write (or add) src[i][j] to out[index[i][j]][j] for axis 0, likewise for any axis.
+    """Return a copy of `input` with elements of `src` written (or added) along an axis.
 
-    `src` may be larger than the index, or a number.
+    For axis 0, out[index[i][j]][j] = src[i][j]. `src` may be larger than the index, or a number.
+    `name` is the user's function in errors.
     """
     indices = as_index(index, input)
     src = beside(input, src) if isinstance(src, Tensor) else src
@@ -92,16 +93,16 @@ def scatter_along(
 
 
 def scatter(input: Tensor, axis: int, index: Index, src: Source) -> Tensor:
-    """A copy with out[index[i][j]][j] = src[i][j] for axis 0, and so for any
+    """Return a copy of `input` in which, for axis 0, out[index[i][j]][j] = src[i][j]
     (`mindspore.ops.scatter`).
 
     Args:
         input: Tensor.
-        axis: int.
-        index: integer Tensor with as many axes, none but `axis` longer; negative ones count from
-            the end.
-        src: Tensor with as many axes, none shorter than the index's, or a number. On duplicates the
-            last stays.
+        axis: the axis that is indexed.
+        index: integer Tensor with as many axes as `input`, of which only `axis` may be longer than
+            in `input`; negative indices count from the end.
+        src: Tensor with as many axes, none of them shorter than in `index`, or a number. For
+            duplicate indices, the last one is kept.
 
     Raises:
         IndexError: an index out of range.
@@ -129,7 +130,11 @@ def _tensor_scatter(
     value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Copy the tensor, and write or add elements at indices along an axis. See `ops.scatter`."""
+    """Return a copy with elements of `src` written at indices along an axis; see `ops.scatter`.
+
+    `dim` is another name of `axis`, and `value`, a number, of `src`. With ``reduce="add"`` the
+    elements are added.
+    """
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -142,7 +147,9 @@ def _tensor_scatter(
 def tensor_scatter_elements(
     input_x: Tensor, indices: Index, updates: Source, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """As `scatter`; ``reduction="add"`` adds (`mindspore.ops.tensor_scatter_elements`).
+    """Return a copy with elements written as by `scatter`, or added if ``reduction="add"``.
+
+    See `mindspore.ops.tensor_scatter_elements`.
 
     Examples:
         >>> import duograph as ms
@@ -164,16 +171,16 @@ def tensor_scatter_elements(
 
 
 def combine(mode: str) -> Op:
-    """Return the elementwise op that a scatter mode (mul, max, min) applies."""
+    """Return the elementwise op that a scatter mode applies: "mul", "max" or "min"."""
     return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
 
 @op(name="scatter_reduce")
 def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite: combine rows of axis 0 with all updates of their index; mode is mul, max or min.
+    """Composite op: combine rows of axis 0 with all updates of their index.
 
-    The updates are sorted by index and combined by a segmented scan in log2(n) steps (Hillis and
-    Steele 1986).
+    `mode` is "mul", "max" or "min". The updates are sorted by index and combined by a segmented
+    scan in log2(n) steps (Hillis and Steele, 1986).
     """
     m = indices.size
     flat = reshape_to(indices, (m,))
@@ -201,9 +208,10 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
 
 
 def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mode: str) -> Tensor:
-    """Return a copy with rows of axis 0 replaced by, or combined with, updates.
+    """Return a copy of `input` with rows of axis 0 replaced by, or combined with, updates.
 
-    `mode` is update, add, sub, mul, div, max or min.
+    `mode` is "update", "add", "sub", "mul", "div", "max" or "min"; `name` is the user's function in
+    errors.
     """
     at = as_index(indices, input)
     wanted = at.shape + input.shape[1:]
@@ -226,9 +234,10 @@ def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mod
 
 @op(name="scatter_nd_write")
 def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite op: replace the slices of `input` at coordinates by updates, or combine both.
+    """Composite op: replace slices of `input` at coordinates by updates, or combine them.
 
-    Each row in the last axis of `indices` holds the coordinates of a slice.
+    Each row in the last axis of `indices` has the coordinates of a slice; `mode` is that of
+    `scatter_rows`.
     """
     count = check_nd("tensor_scatter", input.shape, indices)
     rest = input.shape[count:]
@@ -243,7 +252,10 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
 def scatter_nd_mode(
     name: str, input: Tensor, indices: object, updates: object, mode: str
 ) -> Tensor:
-    """Check the operands and call `scatter_nd_write`."""
+    """Check the operands of `scatter_nd_write`, call it, and explain an index out of range.
+
+    `name` is the user's function in errors.
+    """
     at = as_index(indices, input)
     count = check_nd(name, input.shape, at)
     new = beside(input, updates)
@@ -367,13 +379,14 @@ for _mode in ("add", "sub", "mul", "div", "max", "min"):
 
 @op(primitive="ScatterNd")
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
-    """Zeros with updates added to the slices that rows of indices name
+    """Return zeros with updates added to the slices at rows of indices
     (`mindspore.ops.scatter_nd`).
 
     Args:
-        indices: integer Tensor; its last axis holds an index for each of that many leading axes.
+        indices: integer Tensor; its last axis has one index for each leading axis of the result
+            that is indexed.
         updates: Tensor of shape indices.shape[:-1] + shape[indices.shape[-1]:].
-        shape: that of the result.
+        shape: shape of the result.
 
     Raises:
         IndexError: an index out of range.

@@ -1,6 +1,6 @@
 """Segment reductions: sum, product, maximum and minimum of the rows with the same segment id.
 
-Users call the functions. Rows with a negative segment id must not contribute.
+Users call the functions. Rows with a negative segment id must not contribute to any segment.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ def _segments(
 
 @op(name="unsorted_segment")
 def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Number):
-    """Composite op: reduce the rows of each segment; an empty segment has the value `start`.
+    """Composite op: reduce the rows of each segment.
 
-    Rows with a negative segment id are ignored.
+    `segment_ids` has the leading axes of `input`; rows with a negative id are ignored. `count` is
+    the number of segments, `mode` a mode of `scatter_rows`, and `start` the value of an empty
+    segment.
     """
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
@@ -89,19 +91,19 @@ def _lowest(name: str, x: Tensor, lowest: bool) -> int | float:
 def unsorted_segment_sum(
     input_x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
 ) -> Tensor:
-    """The rows of each segment summed (`mindspore.ops.unsorted_segment_sum`).
+    """Sum the rows of each segment (`mindspore.ops.unsorted_segment_sum`).
 
     Args:
         input_x: Tensor.
-        segment_ids: integer Tensor of the leading axes of `input_x`; rows of a negative id belong
-            to none.
-        num_segments: int.
+        segment_ids: integer Tensor whose shape is that of the leading axes of `input_x`; rows with
+            a negative id belong to no segment.
+        num_segments: number of segments; ids are below it.
 
     Returns:
         Tensor of shape (num_segments,) + the other axes.
 
     Raises:
-        IndexError: an id past the last segment.
+        IndexError: an id beyond the last segment.
         ValueError: shapes that do not fit.
 
     Examples:
@@ -115,7 +117,7 @@ def unsorted_segment_sum(
 def unsorted_segment_max(
     x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
 ) -> Tensor:
-    """The largest of each segment; the lowest number where it is empty
+    """Return the elementwise maximum of each segment's rows; the lowest number for an empty segment
     (`mindspore.ops.unsorted_segment_max`).
 
     Examples:
@@ -130,7 +132,7 @@ def unsorted_segment_max(
 def unsorted_segment_min(
     x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
 ) -> Tensor:
-    """The smallest of each segment; the highest number where it is empty
+    """Return the elementwise minimum of each segment's rows; the highest number for an empty one
     (`mindspore.ops.unsorted_segment_min`).
 
     Examples:
@@ -145,7 +147,8 @@ def unsorted_segment_min(
 def unsorted_segment_prod(
     x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
 ) -> Tensor:
-    """The product of each segment; 1 where it is empty (`mindspore.ops.unsorted_segment_prod`).
+    """Multiply the rows of each segment; 1 for an empty one
+    (`mindspore.ops.unsorted_segment_prod`).
 
     Examples:
         >>> import duograph as ms

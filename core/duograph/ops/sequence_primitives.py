@@ -1,6 +1,6 @@
 """Ops on sequences of labels: CTC decoding, edit distance, repeated n-grams.
 
-`ops` exports them. Those whose result sizes depend on values are computed on the host.
+Users call them. Functions whose result sizes depend on values run on the host.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def ctc_greedy_decoder(
 
     Args:
         inputs: (T, N, C) logits; the last class is the blank.
-        sequence_length: int32 (N,), how many steps of each item count.
-        merge_repeated: count a class that repeats without a blank between once.
+        sequence_length: int32 (N,), the number of steps of each item.
+        merge_repeated: whether a class that repeats without a blank between counts once.
 
     Returns:
         The decoded classes as a sparse matrix: int64 indices (n, 2), int64 values (n,), int64 shape
@@ -77,7 +77,10 @@ def ctc_greedy_decoder(
 
 
 class CTCGreedyDecoder(Primitive):
-    """`CTCGreedyDecoder(merge_repeated=True)(inputs, sequence_length)`: as `ctc_greedy_decoder`."""
+    """Greedy CTC decoding: `CTCGreedyDecoder(merge_repeated=True)(inputs, sequence_length)`.
+
+    See `ops.ctc_greedy_decoder`.
+    """
 
     def __init__(self, merge_repeated: bool = True) -> None:
         super().__init__()
@@ -88,13 +91,18 @@ class CTCGreedyDecoder(Primitive):
     def __call__(
         self, inputs: Tensor, sequence_length: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return indices, values and shape of the decoded classes, and the scores."""
+        """Return (indices, values, shape, scores) of the decoded classes.
+
+        The first three are a sparse matrix; see `ops.ctc_greedy_decoder`.
+        """
         return ctc_greedy_decoder(inputs, sequence_length, self.merge_repeated)
 
 
 class CTCLossV2(Primitive):
-    """`CTCLossV2(blank=0, reduction="none", zero_infinity=False)(log_probs, targets,
-    input_lengths, target_lengths)`: the losses (N,) and log forward variables of `ctc_loss`.
+    """CTC loss: the losses (N,) and the logarithms of the forward variables of `ctc_loss`.
+
+    `CTCLossV2(blank=0, reduction="none", zero_infinity=False)(log_probs, targets, input_lengths,
+    target_lengths)`.
     """
 
     def __init__(
@@ -108,7 +116,7 @@ class CTCLossV2(Primitive):
     def __call__(
         self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return (losses, log forward variables)."""
+        """Return (losses, logarithms of the forward variables); see `ops.ctc_loss`."""
         return ctc.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, "none",
             self.zero_infinity,
@@ -116,7 +124,7 @@ class CTCLossV2(Primitive):
 
 
 def _rows(indices: Tensor, values: Tensor) -> dict[tuple[int, ...], list[float]]:
-    """Return the sequences of a sparse tensor, by the indices before the last axis."""
+    """Return the sequences of a sparse tensor, keyed by the indices of all axes but the last."""
     found: dict[tuple[int, ...], list[float]] = {}
     for index, value in zip(indices.asnumpy().tolist(), values.asnumpy().tolist(), strict=True):
         found.setdefault(tuple(index[:-1]), []).append(value)
@@ -134,9 +142,11 @@ def _levenshtein(a: list[float], b: list[float]) -> int:
 
 
 class EditDistance(Primitive):
-    """Levenshtein distances of sparse sequences, on the host: `EditDistance(normalize=True)(
-    hypothesis_indices, hypothesis_values, hypothesis_shape, truth_indices, truth_values,
-    truth_shape)`, divided by the lengths of the truth if `normalize`.
+    """Levenshtein distances of sequences in sparse tensors, computed on the host.
+
+    `EditDistance(normalize=True)(hypothesis_indices, hypothesis_values, hypothesis_shape,
+    truth_indices, truth_values, truth_shape)`. With `normalize`, a distance is divided by the
+    length of the true sequence.
 
     Examples:
         >>> import duograph as ms
@@ -162,7 +172,7 @@ class EditDistance(Primitive):
         truth_values: Tensor,
         truth_shape: Tensor,
     ) -> Tensor:
-        """Return float32 distances of the shape before the last axis."""
+        """Return the float32 distances, of the operands' shape without the last axis."""
         sizes = [np.asarray(t.asnumpy()) for t in (hypothesis_shape, truth_shape)]
         if sizes[0].shape != sizes[1].shape:
             raise ShapeError(
@@ -183,12 +193,13 @@ class EditDistance(Primitive):
 
 
 class NoRepeatNGram(Primitive):
-    """Forbid classes that would repeat an n-gram: `NoRepeatNGram(ngram_size=1)(state_seq,
-    log_probs)`.
+    """Scores that forbid classes that would repeat an n-gram.
+
+    `NoRepeatNGram(ngram_size=1)(state_seq, log_probs)`.
 
     `state_seq` (N, beams, L) has the classes chosen so far, `log_probs` (N, beams, C) the scores of
-    the next. A score becomes the least finite number if the class, after the last `ngram_size` - 1
-    ones, has followed these before.
+    the next class. The score of a class becomes the least finite number if the last `ngram_size` -
+    1 classes, followed by it, already occur in the sequence.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,8 @@
 """The primitive ops of shape: reshape, transpose, strided copy, broadcast_to and reduce_sum.
 
-Their gradients use each other, so they share a module. Every family uses them, and `unbroadcast` in
-its gradients; this module must not use another family. Callers must normalise shapes and axes.
+Their gradients use each other, so they are in one module. Every op family uses them, and
+`unbroadcast` in its gradients; to avoid import cycles, this module must not use another family.
+Callers must normalise shapes and axes.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def position_dtype(size: int) -> DType:
-    """Return the integer dtype that can hold the positions of `size` elements."""
+    """Return int32 if it can hold the positions of `size` elements, else int64."""
     return int32 if size < 2**31 else int64
 
 
 def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Tensor:
     """Return a tensor of `shape` with offset + sum(i * strides) at each index tuple i.
 
-    They are positions in a buffer of `size` elements.
+    The numbers are positions in a buffer of `size` elements; strides are in elements.
     """
     dtype = position_dtype(size)
     shape = tuple(shape)
@@ -52,7 +53,7 @@ def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, si
 
 @op(name="reshape", composite=False, alias=True, folds="biufc")
 def reshape_to(input: Tensor, shape: Sequence[int]):
-    """Primitive op: reshape to another shape of the same size; the buffer is shared."""
+    """Primitive op: reshape to another shape of the same size; the result uses the same buffer."""
 
 
 @reshape_to.infer
@@ -77,9 +78,9 @@ def _(x, out, dout, shape):
 
 @op(name="strided_copy", composite=False)
 def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
-    """Primitive op: out[i] = input.flat[offset + sum(i * strides)].
+    """Primitive op: out[i] = input.flat[offset + sum(i * strides)] for each index tuple i.
 
-    Strides are in elements and may be negative or 0.
+    The result has shape `shape`. Strides and offset are in elements; strides may be negative or 0.
     """
 
 
@@ -147,14 +148,14 @@ def _(x, out, dout, perm):
 
 @op(composite=False, folds="biufc", per_axis=("shape",), broadcasts=True)
 def broadcast_to(input: Tensor, shape: Sequence[int]):
-    """Repeated to `shape` by NumPy's broadcasting (`mindspore.ops.broadcast_to`).
+    """Broadcast a tensor to `shape` by NumPy's rules (`mindspore.ops.broadcast_to`).
 
     Args:
         input: Tensor of any shape.
         shape: ints; -1 keeps the size of that axis.
 
     Raises:
-        ValueError: the shape of `input` does not broadcast to it.
+        ValueError: the shape of `input` does not broadcast to `shape`.
 
     Examples:
         >>> import duograph as ms
@@ -217,7 +218,10 @@ def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int
 
 
 def broadcast_reduced(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
-    """Broadcast a reduced tensor back to the shape before the reduction, for gradient rules."""
+    """Broadcast a reduced tensor back to the shape before the reduction, for gradient rules.
+
+    `axis` and `keepdims` are those of the reduction.
+    """
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
     return broadcast_to(value, tuple(shape))

@@ -1,7 +1,7 @@
 """Functions that change shape or axis order: reshape, permute, squeeze, flatten, transpose.
 
-Users and other families call them. They move no data where a view suffices, and must check user
-shapes before they call a primitive.
+Users and other op families call them. They copy no data where the result can use the same buffer.
+They must check the shapes of users, since the primitives expect valid ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ __all__ = [
 
 
 def one_tuple(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
-    """Return ints that were passed one by one or as one sequence: ``f(2, 3)``, ``f((2, 3))``."""
+    """Return ints that were passed one by one or as one sequence: ``f(2, 3)`` or ``f((2, 3))``.
+
+    `args` are the positional arguments of the user's function `name`; `what` names them in errors.
+    """
     if len(args) == 1:
         return ints_of(name, what, args[0])
     return ints_of(name, what, tuple(args))
@@ -50,10 +53,10 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 
 @tensor_method("view")
 def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Reshape, or with a dtype reinterpret the bytes as elements of that dtype.
+    """Reshape; or, given a dtype, reinterpret the bytes as elements of that dtype.
 
-    The gradient through bytes that become integers is zero by definition; between other dtypes
-    there is none.
+    The gradient of a view as integers is zero by definition; a view as another dtype has no
+    gradient.
 
     Examples:
         >>> import duograph as ms
@@ -80,7 +83,7 @@ def _tensor_copy(self: Tensor) -> Tensor:
 @tensor_method("reshape_as", "view_as")
 @cached_call
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """The elements of `input` under the shape of `other` (`mindspore.ops.view_as`).
+    """Reshape `input` to the shape of `other` (`mindspore.ops.view_as`).
 
     Raises:
         ValueError: the sizes differ.
@@ -120,14 +123,17 @@ def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
 
 @tensor_method("expand_dims", "unsqueeze")
 def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
-    """Insert an axis of size 1 at `axis`, also called `dim`. See `ops.expand_dims`."""
+    """Insert an axis of size 1 at `axis`; see `ops.expand_dims`.
+
+    `dim` is another name of `axis`.
+    """
     return expand_dims(self, dim if axis is None else axis)
 
 
 @primitive("ExpandDims")
 @cached_call
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
-    """A new axis of size 1 at `axis` of the result (`mindspore.ops.expand_dims`).
+    """Insert an axis of size 1 as number `axis` of the result (`mindspore.ops.expand_dims`).
 
     Args:
         input_x: Tensor of any shape.
@@ -148,7 +154,7 @@ def expand_dims(input_x: Tensor, axis: int) -> Tensor:
 
 @cached_call
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new axis of size 1 at `dim` of the result (`mindspore.ops.unsqueeze`).
+    """Insert an axis of size 1 as number `dim` of the result (`mindspore.ops.unsqueeze`).
 
     Raises:
         ValueError: `dim` is out of range.
@@ -180,11 +186,11 @@ def _tensor_squeeze(
 
 @cached_call
 def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without the axes of size 1 (`mindspore.ops.squeeze`).
+    """Remove the axes of size 1 (`mindspore.ops.squeeze`).
 
     Args:
         input: Tensor of any shape.
-        axis: int or tuple of ints: only these, where their size is 1; None or (): all.
+        axis: int or tuple of ints: the axes to remove if their size is 1; None or () means all.
 
     Raises:
         ValueError: an axis is out of range.
@@ -206,7 +212,10 @@ def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
 def _tensor_flatten(
     self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
 ) -> Tensor:
-    """Merge the axes from `start_dim` to `end_dim`, by default all. See `ops.flatten`."""
+    """Merge the axes from `start_dim` to `end_dim`, by default all; see `ops.flatten`.
+
+    A string as the first argument is taken as `order`.
+    """
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
     return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
@@ -214,7 +223,7 @@ def _tensor_flatten(
 
 @cached_call
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """One axis in place of those from `start_dim` to `end_dim` (`mindspore.ops.flatten`).
+    """Merge the axes from `start_dim` to `end_dim` into one (`mindspore.ops.flatten`).
 
     Args:
         input: Tensor of any shape; a 0-d one gives shape (1,).
@@ -252,7 +261,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 @tensor_method("ravel")
 @cached_call
 def ravel(input: Tensor) -> Tensor:
-    """The elements in row-major order on one axis (`mindspore.ops.ravel`).
+    """Flatten to one axis, in row-major order (`mindspore.ops.ravel`).
 
     Examples:
         >>> import duograph as ms
@@ -277,7 +286,7 @@ def _as_tensor(x: object) -> Tensor:
 
 
 def atleast_1d(inputs: Tensor | Sequence[Tensor]) -> Any:
-    """A tensor, or each of a tuple of them, with at least one axis (`mindspore.ops.atleast_1d`).
+    """Add axes of size 1 so that each tensor has at least one axis (`mindspore.ops.atleast_1d`).
 
     Examples:
         >>> import duograph as ms
@@ -288,7 +297,7 @@ def atleast_1d(inputs: Tensor | Sequence[Tensor]) -> Any:
 
 
 def atleast_2d(inputs: Tensor | Sequence[Tensor]) -> Any:
-    """A tensor, or each of a tuple of them, with at least two axes (`mindspore.ops.atleast_2d`).
+    """Add axes of size 1 so that each tensor has at least two axes (`mindspore.ops.atleast_2d`).
 
     Examples:
         >>> import duograph as ms
@@ -299,7 +308,7 @@ def atleast_2d(inputs: Tensor | Sequence[Tensor]) -> Any:
 
 
 def atleast_3d(inputs: Tensor | Sequence[Tensor]) -> Any:
-    """A tensor, or each of a tuple of them, with at least three axes (`mindspore.ops.atleast_3d`).
+    """Add axes of size 1 so that each tensor has at least three axes (`mindspore.ops.atleast_3d`).
 
     Examples:
         >>> import duograph as ms
@@ -323,15 +332,16 @@ def transpose(
     dims: int | Sequence[int] | None = None,
     input_perm: int | Sequence[int] | None = None,
 ) -> Tensor:
-    """The axes in another order (`mindspore.ops.transpose`).
+    """Permute the axes (`mindspore.ops.transpose`).
 
     Args:
         input: Tensor of any shape.
-        dims: tuple of ints: axis i of the result is axis dims[i] of `input`; None reverses all.
+        dims: tuple of ints: axis i of the result is axis dims[i] of `input`; None reverses the
+            order of all axes.
         input_perm: the older name of `dims`.
 
     Raises:
-        ValueError: `dims` is no permutation of the axes.
+        ValueError: `dims` is not a permutation of the axes.
 
     Examples:
         >>> import duograph as ms
@@ -366,7 +376,10 @@ _IN_ORDER = _Orders()
 
 @functools.lru_cache(1024)
 def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return an axis permutation with negative axes counted from 0; None if it is not one."""
+    """Return an axis permutation with negative axes made non-negative.
+
+    Returns None if `perm` is not a permutation of `ndim` axes.
+    """
     found = tuple([p + ndim if p < 0 else p for p in perm])
     return found if sorted(found) == list(range(ndim)) else None
 
@@ -380,10 +393,11 @@ def _reversed(input: Tensor) -> Tensor:
 def _tensor_transpose(
     self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None, **other: object
 ) -> Tensor:
-    """Permute the axes: all given (one by one or as a tuple), two to swap, or none to reverse.
+    """Permute the axes: reverse all (no argument), swap two (two ints), or reorder all.
 
-    Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there. The
-    keyword arguments are `axes` (a tuple of all axes), or `dim0` and `dim1` (the two to swap).
+    The new order of all axes is given one by one or as a tuple. Two ints swap those two axes, also
+    of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there. The keyword arguments are `axes` (a
+    tuple of all axes), or `dim0` and `dim1` (the two axes to swap).
     """
     if other:
         if set(other) != {"axes"} or axes:
@@ -412,14 +426,14 @@ def _tensor_permute(
 
 @cached_call
 def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
-    """The axes in another order (`mindspore.ops.permute`).
+    """Permute the axes (`mindspore.ops.permute`).
 
     Args:
         input: Tensor of any shape.
         axis: tuple of ints: axis i of the result is axis axis[i] of `input`.
 
     Raises:
-        ValueError: `axis` is no permutation of the axes.
+        ValueError: `axis` is not a permutation of the axes.
 
     Examples:
         >>> import duograph as ms
@@ -432,7 +446,7 @@ def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
 @tensor_method("swapaxes")
 @cached_call
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes swapped (`mindspore.ops.swapaxes`).
+    """Swap two axes (`mindspore.ops.swapaxes`).
 
     Raises:
         ValueError: an axis is out of range.
@@ -458,7 +472,7 @@ def _swapped(ndim: int, a: int, b: int) -> tuple[int, ...]:
 @tensor_method("swapdims")
 @cached_call
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes swapped (`mindspore.ops.swapdims`).
+    """Swap two axes (`mindspore.ops.swapdims`).
 
     Raises:
         ValueError: an axis is out of range.
@@ -474,7 +488,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 @tensor_method("moveaxis", "movedim")
 @cached_call
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
+    """Move axes to new positions; the others keep their order (`mindspore.ops.moveaxis`).
 
     Args:
         x: Tensor of any shape.
@@ -508,7 +522,7 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
 
 @cached_call
 def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """`moveaxis` under its other name (`mindspore.ops.movedim`).
+    """Another name of `moveaxis` (`mindspore.ops.movedim`).
 
     Examples:
         >>> import duograph as ms
@@ -521,7 +535,7 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
 @tensor_method("t")
 @cached_call
 def t(input: Tensor) -> Tensor:
-    """A matrix transposed; a tensor of fewer axes as it is (`mindspore.ops.t`).
+    """Transpose a matrix; a tensor of fewer axes is returned unchanged (`mindspore.ops.t`).
 
     Raises:
         ValueError: more than two axes.
@@ -567,7 +581,7 @@ def _tensor_H(self: Tensor) -> Tensor:
 @tensor_method("adjoint")
 @cached_call
 def adjoint(x: Tensor) -> Tensor:
-    """The last two axes swapped, complex elements conjugated (`mindspore.ops.adjoint`).
+    """Swap the last two axes and conjugate complex elements (`mindspore.ops.adjoint`).
 
     Raises:
         ValueError: fewer than two axes.

@@ -1,7 +1,7 @@
-"""Primitive ops: collectives of flat shards, for the ZeRO-1 of `nn.optim.sharding`.
+"""Primitive ops: collectives of flat shards of tensors, for the ZeRO-1 of `nn.optim.sharding`.
 
-A *part* is the shard of `ranks.buckets`: the elements in C order, padded with zeros and split
-evenly, (shard length,) on each rank.
+A shard, also called a part, is that of `ranks.buckets`: the elements of a tensor in C order are
+padded with zeros and divided evenly among the ranks. Its shape is (shard length,).
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ __all__ = ["all_gather_parts", "part_of", "reduce_scatter_parts"]
 
 
 def part_of(x: Tensor, rank: int, size: int) -> Tensor:
-    """Return the shard of a replicated tensor that one of `size` ranks owns, (shard length,)."""
+    """Return the shard, (shard length,), of a replicated tensor that belongs to a rank.
+
+    `size` is the number of ranks.
+    """
     n = part_length(x.size, size)
     begin = min(rank * n, x.size)
     end = min(begin + n, x.size)
@@ -31,7 +34,10 @@ def part_of(x: Tensor, rank: int, size: int) -> Tensor:
 
 @op(name="reduce_scatter_parts", **OPTIONS)
 def reduce_scatter_parts(inputs: Sequence[Tensor], group: str, size: int):
-    """Graph op: reduce-scatter tensors into this rank's shards, each (shard length,)."""
+    """Graph op: sum tensors over a group; return this rank's shard of each, (shard length,).
+
+    `size` is the number of ranks.
+    """
 
 
 @reduce_scatter_parts.infer
@@ -59,7 +65,9 @@ def all_gather_parts(
 
     Args:
         inputs: this rank's shards, each (shard length,).
-        shapes: global shapes of the tensors.
+        shapes: shapes of the whole tensors.
+        group: name of the group.
+        size: number of ranks of the group.
     """
 
 

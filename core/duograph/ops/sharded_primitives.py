@@ -1,8 +1,9 @@
 """`Primitive.shard`: how the operands and results of one call are divided among ranks.
 
-Strategies of plain numbers name the parts of each axis of each operand. Axes that an op treats as
-one, such as the columns of the first and the rows of the second matrix of a product, are one axis
-of the mesh; the mesh axes follow each other in the order in which the axes first appear.
+A strategy of plain numbers has the number of parts of each axis of each operand. Axes that an op
+treats as one, such as the columns of the first and the rows of the second matrix of a matmul, are
+divided by one axis of the device mesh. The mesh axes are in the order in which the operands' axes
+first appear.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ __all__ = ["shard_primitive"]
 
 
 def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) -> Primitive:
-    """Make the calls of a primitive shard their operands and results; return the primitive."""
+    """Make the calls of a primitive shard their operands and results; return the primitive.
+
+    The strategies are those of `Primitive.shard`.
+    """
     if in_strategy is None and out_strategy is None:
         return made
     kinds = {
@@ -51,7 +55,10 @@ def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) 
 
 
 def _letters(made: Primitive, ndims: Sequence[int]) -> list[str]:
-    """Return one letter per axis of each operand; axes of one letter are divided alike."""
+    """Return one letter per axis of each operand; axes with the same letter are divided alike.
+
+    `ndims` has the number of axes of each operand.
+    """
     name = made.name
     if name in ("MatMul", "BatchMatMul") and len(ndims) == 2:
         batch = "".join(chr(ord("A") + i) for i in range(max(ndims) - 2))
@@ -100,7 +107,10 @@ def _of_operands(
 
 @functools.cache
 def _sharded(kind: type[Primitive]) -> type[Primitive]:
-    """Return a subclass of a primitive class whose instances shard their operands and results."""
+    """Return a subclass of a primitive class whose calls shard operands and results.
+
+    The instance's `_placements` determine how.
+    """
 
     def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
         assert self._placements is not None

@@ -1,6 +1,7 @@
-"""`reshard`, and the graph op that says how a value is divided among ranks.
+"""`reshard`, and the graph op that states how a value is divided among ranks.
 
-`sharding.partition` removes the op from every program that it divides.
+Users call `reshard`. `sharding.partition` removes the op from every program that it partitions, so
+backends never see it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ __all__ = ["reshard"]
 
 @op(name="sharding_constraint", graph_only=True)
 def sharding_constraint(x: Tensor, placement: Placement, owner: str):
-    """Graph op: `x`, sharded as `placement` says; `owner`, for messages, is what asked for it."""
+    """Graph op: return `x`, to be divided among ranks as `placement` says.
+
+    `owner` is the user's function or layer that asks for it, for messages.
+    """
     return identity(x)
 
 
@@ -28,7 +32,7 @@ def _(x, out, dout, placement, owner):
 
 
 def reshard(tensor: Tensor, layout: Layout) -> Tensor:
-    """Divide a value among ranks, inside code that is compiled (`mindspore.ops.reshard`).
+    """Divide a value among ranks, in compiled code (`mindspore.ops.reshard`).
 
     Args:
         tensor: Tensor of any shape.

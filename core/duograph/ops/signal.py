@@ -1,7 +1,7 @@
 """Signal processing: windows (hann, hamming, ...) and the short-time Fourier transform.
 
-Users call the functions. The windows are constants that NumPy computes; `stft` is made of ops and
-has a gradient.
+Users call the functions. The windows are constants that the host computes by NumPy; `stft` is made
+of other ops and has a gradient.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ def _window(
     """Check a window function's arguments; return the window as a 1-d tensor of `length`.
 
     Args:
-        periodic: omit the last point of the symmetric window of length + 1 points.
-        function: computes the window from the positions 0, 1, ... and the last position.
+        name: the user's function in errors.
+        periodic: whether to omit the last point of the symmetric window of length + 1 points.
+        dtype: dtype of the result; None is float64.
+        function: function from the positions 0, 1, ... and the last position to the window.
     """
     if isinstance(length, Tensor) and length.size == 1:
         length = length.item()
@@ -61,18 +63,18 @@ def _window(
 def bartlett_window(
     window_length: Tensor | int, periodic: bool = True, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Triangular window (`mindspore.ops.bartlett_window`).
+    """Return a triangular window (`mindspore.ops.bartlett_window`).
 
     Args:
         window_length: number of elements, an int or integer Tensor of one element.
-        periodic: the window is one period of a periodic function; else it is symmetric.
+        periodic: whether the window is one period of a periodic function; else it is symmetric.
         dtype: floating dtype of the result; default float64.
 
     Returns:
         Tensor (window_length,).
 
     Raises:
-        TypeError: the length is no int, or another dtype.
+        TypeError: the length is not an int, or another dtype.
         ValueError: a negative length.
 
     Examples:
@@ -88,10 +90,10 @@ def bartlett_window(
 def blackman_window(
     window_length: Tensor | int, periodic: bool = True, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Blackman's window, a sum of two cosines (`mindspore.ops.blackman_window`).
+    """Return Blackman's window, a sum of two cosines (`mindspore.ops.blackman_window`).
 
     Args:
-        window_length, periodic, dtype: as of `bartlett_window`.
+        window_length, periodic, dtype: as in `bartlett_window`.
 
     Returns:
         Tensor (window_length,).
@@ -117,10 +119,10 @@ def hamming_window(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Hamming's window, alpha - beta cos(2 pi n / N) (`mindspore.ops.hamming_window`).
+    """Return Hamming's window, alpha - beta cos(2 pi n / N) (`mindspore.ops.hamming_window`).
 
     Args:
-        window_length, periodic, dtype: as of `bartlett_window`.
+        window_length, periodic, dtype: as in `bartlett_window`.
         alpha, beta: the two coefficients.
 
     Returns:
@@ -140,10 +142,10 @@ def hamming_window(
 def hann_window(
     window_length: Tensor | int, periodic: bool = True, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Hann's window, a raised cosine (`mindspore.ops.hann_window`).
+    """Return Hann's window, a raised cosine (`mindspore.ops.hann_window`).
 
     Args:
-        window_length, periodic, dtype: as of `bartlett_window`.
+        window_length, periodic, dtype: as in `bartlett_window`.
 
     Returns:
         Tensor (window_length,).
@@ -166,10 +168,10 @@ def kaiser_window(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Kaiser's window, made of the Bessel function I0 (`mindspore.ops.kaiser_window`).
+    """Return Kaiser's window, made of the Bessel function I0 (`mindspore.ops.kaiser_window`).
 
     Args:
-        window_length, periodic, dtype: as of `bartlett_window`.
+        window_length, periodic, dtype: as in `bartlett_window`.
         beta: shape of the window: the larger, the narrower.
 
     Returns:
@@ -197,7 +199,7 @@ class _Window(Primitive):
 
 
 class BartlettWindow(_Window):
-    """`BartlettWindow(periodic=True, dtype=float32)(window_length)`."""
+    """Triangular window: `BartlettWindow(periodic=True, dtype=float32)(window_length)`."""
 
     def __call__(self, window_length: Tensor | int) -> Tensor:
         """Return the Bartlett (triangular) window of `window_length` elements."""
@@ -205,7 +207,7 @@ class BartlettWindow(_Window):
 
 
 class BlackmanWindow(_Window):
-    """`BlackmanWindow(periodic=True, dtype=float32)(window_length)`."""
+    """Blackman's window: `BlackmanWindow(periodic=True, dtype=float32)(window_length)`."""
 
     def __call__(self, window_length: Tensor | int) -> Tensor:
         """Return the Blackman window of `window_length` elements."""
@@ -213,7 +215,10 @@ class BlackmanWindow(_Window):
 
 
 class HammingWindow(_Window):
-    """`HammingWindow(periodic=True, alpha=0.54, beta=0.46, dtype=float32)(length)`."""
+    """Hamming's window.
+
+    `HammingWindow(periodic=True, alpha=0.54, beta=0.46, dtype=float32)(length)`.
+    """
 
     def __init__(
         self,
@@ -234,9 +239,10 @@ class HammingWindow(_Window):
 
 
 def _placed(name: str, x: Tensor, window: Tensor | None, n_fft: int, win_length: int) -> Tensor:
-    """Pad a window of `win_length` elements with zeros on both sides to `n_fft`.
+    """Pad a window of `win_length` elements with zeros on both sides to `n_fft` elements.
 
-    Without a window, it is all ones. The result has the real dtype of the signal `x`.
+    If `window` is None, it is all ones. The result has the real dtype of the signal `x`, unless the
+    window is complex. `name` is the user's function in errors.
     """
     dtype = real(x).dtype
     if window is None:
@@ -259,8 +265,15 @@ def _frames(
 ) -> Tensor:
     """Cut a signal (batch, length) into windowed frames and transform each.
 
-    Returns the spectra, (batch, frequencies, frames). `hop` is the distance of the frames, `n_fft`
-    their length; `onesided` keeps the non-negative frequencies; `scale` multiplies.
+    Returns the spectra, (batch, frequencies, frames).
+
+    Args:
+        name: the user's function in errors.
+        window: factors of the elements of a frame, (n_fft,).
+        n_fft: number of elements of a frame.
+        hop: distance between the starts of adjacent frames.
+        onesided: whether to return the non-negative frequencies only.
+        scale: factor of the results.
     """
     batch, length = x.shape
     if not 0 < n_fft <= length:
@@ -286,20 +299,24 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool | None = None,
 ) -> Tensor:
-    """Short-time Fourier transform: the spectra of overlapping frames (`mindspore.ops.stft`).
+    """Compute the short-time Fourier transform: the spectra of overlapping frames
+    (`mindspore.ops.stft`).
 
     Args:
         x: Tensor (length,) or (batch, length), floating or complex.
-        n_fft: elements of a frame.
-        hop_length: from one frame to the next; default n_fft // 4.
-        win_length: elements of the window, which stands in the middle of a frame; default n_fft.
+        n_fft: number of elements of a frame.
+        hop_length: distance from one frame to the next; default n_fft // 4.
+        win_length: number of elements of the window, which is in the middle of a frame; default
+            n_fft.
         window: Tensor (win_length,); default ones.
-        center: pad `x` by n_fft // 2 at both ends, so that frame t is centred at t * hop_length.
-        pad_mode: how, as of `pad`; upper or lower case.
-        normalized: divide by the root of n_fft.
-        onesided: the first n_fft // 2 + 1 frequencies only; default for real elements.
-        return_complex: a complex result; else its parts are on a last axis of size 2. Default for
-            complex elements.
+        center: whether to pad `x` by n_fft // 2 at both ends, so that frame t is centred at
+            t * hop_length.
+        pad_mode: mode of this padding, as in `pad`; upper or lower case.
+        normalized: whether to divide by the root of n_fft.
+        onesided: whether to return the first n_fft // 2 + 1 frequencies only; default True for
+            real elements.
+        return_complex: whether the result is complex; else its parts are on a last axis of size 2.
+            Default True for complex elements.
 
     Returns:
         Tensor (batch, frequencies, frames) or (batch, frequencies, frames, 2); without `batch` if
@@ -340,7 +357,9 @@ def stft(
 
 
 class STFT(Primitive):
-    """`STFT(n_fft, hop_length, win_length, normalized, onesided, return_complex)(x, window)`.
+    """Short-time Fourier transform.
+
+    `STFT(n_fft, hop_length, win_length, normalized, onesided, return_complex)(x, window)`.
 
     Examples:
         >>> import duograph as ms

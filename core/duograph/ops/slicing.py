@@ -1,6 +1,6 @@
 """MindSpore's functions `slice` and `strided_slice`, which copy a part of a tensor.
 
-Users call them; Python's indexing syntax is in `indexing`.
+Users call them. Python's indexing syntax, whose op `strided_slice` uses, is in `indexing`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["tensor_slice", "slice", "strided_slice"]
 
 @primitive("Slice")
 def slice(input_x: Tensor, begin: int | Sequence[int], size: int | Sequence[int]) -> Tensor:
-    """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
+    """Copy `size` elements from `begin` on along each axis (`mindspore.ops.slice`).
 
     Args:
         input_x: Tensor.
-        begin, size: an int an axis; a size of -1 goes to the end.
+        begin, size: an int for each axis; a size of -1 means up to the end.
 
     Raises:
-        ValueError: a part outside the tensor.
+        ValueError: the part is not inside the tensor.
 
     Examples:
         >>> import duograph as ms
@@ -67,15 +67,15 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Tensor:
-    """A slice begin:end:stride along each axis, as of Python (`mindspore.ops.strided_slice`).
+    """Copy a slice begin:end:stride along each axis, as in Python (`mindspore.ops.strided_slice`).
 
     Args:
         input_x: Tensor.
-        begin, end, strides: ints, of one length; axes that they do not reach are whole.
-        begin_mask, end_mask: bit i: item i has no begin (end).
-        ellipsis_mask: bit i: item i selects all remaining axes in full.
-        new_axis_mask: bit i: item i is a new axis of size 1.
-        shrink_axis_mask: bit i: item i is the element at its begin, without the axis.
+        begin, end, strides: ints, as many of each; the axes beyond them are copied whole.
+        begin_mask, end_mask: bit i is set if item i has no begin (end).
+        ellipsis_mask: bit i is set if item i selects all remaining axes in full.
+        new_axis_mask: bit i is set if item i is a new axis of size 1.
+        shrink_axis_mask: bit i is set if item i is the element at its begin, without the axis.
 
     Raises:
         ValueError: unequal lengths, a stride of 0, or more than one Ellipsis.

@@ -1,7 +1,7 @@
 """Softmax, log_softmax, logsumexp and their gradients.
 
-Losses, layers and attention call them. They are composites with gradients of their own, so that a
-backend can supply a fused kernel; sums must be computed in float32 or wider.
+Users, losses, layers and attention call them. They are composite ops with gradient ops, so that a
+backend can supply fused kernels. Sums must be computed in float32 or wider.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _back(x: Tensor, like: Tensor) -> Tensor:
 
 
 def _shifted(x: Tensor, axis: tuple[int, ...]) -> Tensor:
-    """Subtract the maximum over `axis`, so that exponentials cannot overflow."""
+    """Subtract the maximum over the axes `axis`, so that exponentials cannot overflow."""
     return x - stop_gradient(reduce_max(x, axis, True))
 
 
 @op(name="softmax", dtypes=FLOATING)
 def softmax_along(input: Tensor, axis: Axis):
-    """Compute exp(x) / sum(exp(x)) along one axis, a non-negative int."""
+    """Composite op: exp(x) / sum(exp(x)) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
     e = exp(_shifted(widened(input), (axis,)))
@@ -80,7 +80,7 @@ softmax_grad.infer(_same_types)
 
 @op(name="log_softmax", dtypes=FLOATING)
 def log_softmax_along(input: Tensor, axis: Axis):
-    """Compute x - log(sum(exp(x))) along one axis, a non-negative int."""
+    """Composite op: x - log(sum(exp(x))) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
     x = _shifted(widened(input), (axis,))
@@ -127,11 +127,11 @@ def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
 def softmax(
     input: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
+    """Return exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
 
     Args:
         input: Tensor of any shape, floating.
-        axis: int; a tuple of ints takes the axes as one. Also spelled `dim`.
+        axis: int; or a tuple of ints, whose axes are treated as one. Also spelled `dim`.
         dtype: floating dtype to which `input` is cast first.
 
     Returns:
@@ -175,7 +175,7 @@ def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:
 def log_softmax(
     logits: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
-    """Logarithm of softmax along an axis (`mindspore.ops.log_softmax`).
+    """Return the logarithm of softmax along an axis (`mindspore.ops.log_softmax`).
 
     Args:
         logits: Tensor of any shape, floating.
@@ -201,7 +201,7 @@ def log_softmax(
 
 @cached_call
 def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Softmax of -x (`mindspore.ops.softmin`).
+    """Return the softmax of -x (`mindspore.ops.softmin`).
 
     Examples:
         >>> import duograph as ms
@@ -213,12 +213,12 @@ def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | Non
 
 @op(method="logsumexp", dtypes=FLOATING)
 def logsumexp(input: Tensor, axis: Axes, keepdims: bool):
-    """log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
+    """Return log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
 
     Args:
-        input: Tensor of any shape, floating; integers are taken as float32.
+        input: Tensor of any shape, floating; integers are converted to float32.
         axis: int or tuple of ints; () means all. Also spelled `dim`.
-        keep_dims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
+        keep_dims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`.
 
     Returns:
         Tensor with the axes removed.

@@ -1,6 +1,7 @@
 """Sorting and searching: sort, argsort, topk, kthvalue and searchsorted.
 
-Users and other families call them. Sorting must be stable and put NaN last on every backend.
+Users and other op families call them. On every backend, sorting must be stable and put NaN last, so
+that results agree.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = [
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
 def sort_by(input: Tensor, axis: Axis, descending: bool):
-    """Primitive op: stable sort along `axis`, NaN last: (sorted values, int64 indices)."""
+    """Primitive op: stable sort along `axis`, with NaN last; returns (values, int64 indices)."""
 
 
 @sort_by.infer
@@ -76,7 +77,7 @@ def _(x, out, dout, axis, descending):
 def _(x, axis, descending):
     """Decompose the sort into Batcher's bitonic network on triples (class, key, index).
 
-    The class is 0 for numbers, 1 for NaN and 2 for padding, so that these come last.
+    The class is 0 for numbers, 1 for NaN and 2 for padding, so that NaN and padding come last.
     """
     n = x.shape[axis]
     if n < 2 or not x.size:
@@ -117,8 +118,9 @@ def _exchange(
 ) -> tuple[Tensor, ...]:
     """Run one stage of a bitonic sort: compare and exchange the halves of each block.
 
-    `lanes` are the tensors (class, key, index), of shape (*lead, size). With `mirrored`, an
-    element's partner in the second half is counted from the end. Returns the new lanes.
+    `lanes` are the tensors (class, key, index), of shape (*lead, size), in blocks of `block`
+    elements. With `mirrored`, an element's partner in the second half is counted from the block's
+    end. Returns the new lanes.
     """
     half = block // 2
     last = len(lead) + 1
@@ -138,7 +140,7 @@ def _exchange(
 
 
 def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
-    """Return elementwise whether (class, key, index) triple `a` must come before `b`."""
+    """Return elementwise whether the (class, key, index) triple `a` must come before `b`."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
     inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))
@@ -148,14 +150,14 @@ def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tenso
 @primitive("Sort(axis=-1, descending=False)", op="sort")
 @cached_call
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """The elements in order along an axis, and where they were (`mindspore.ops.sort`).
+    """Sort along an axis; return the elements and where they were (`mindspore.ops.sort`).
 
-    Equal elements keep their order; NaN comes last either way.
+    Equal elements keep their order; NaN comes last in both orders.
 
     Args:
         input_x: Tensor of any real dtype, or bool.
-        axis: int.
-        descending: largest first.
+        axis: the axis to sort along.
+        descending: whether the largest comes first.
 
     Returns:
         (values, int32 indices), both of the shape of `input_x`.
@@ -184,13 +186,17 @@ def _tensor_sort(
     *,
     dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Sort along an axis; return the values and their indices. See `ops.sort`."""
+    """Sort along an axis; return (values, indices). See `ops.sort`.
+
+    `dim` is another name of `axis`. `stable` has no effect, since equal elements always keep their
+    order.
+    """
     return sort(self, axis if dim is None else dim, descending)
 
 
 @cached_call
 def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that put the elements in order along an axis (`mindspore.ops.argsort`).
+    """Return the indices that sort the elements along an axis (`mindspore.ops.argsort`).
 
     Returns:
         Tensor of int32, of the shape of `input`.
@@ -215,14 +221,18 @@ def _tensor_argsort(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    """Return the indices that sort the tensor along an axis. See `ops.argsort`."""
+    """Return the indices that sort the tensor along an axis; see `ops.argsort`.
+
+    `dim` is another name of `axis`. `stable` has no effect, since equal elements always keep their
+    order.
+    """
     return argsort(self, axis if dim is None else dim, descending)
 
 
 @tensor_method("msort")
 @cached_call
 def msort(input: Tensor) -> Tensor:
-    """The elements in order along axis 0 (`mindspore.ops.msort`).
+    """Sort the elements along axis 0 (`mindspore.ops.msort`).
 
     Examples:
         >>> import duograph as ms
@@ -239,7 +249,10 @@ def msort(input: Tensor) -> Tensor:
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
 def topk_by(input: Tensor, k: int, axis: Axis, largest: bool):
-    """Primitive op: the k largest or smallest along `axis`, sorted: (values, int64 indices)."""
+    """Primitive op: the k largest (or smallest) along `axis`, sorted.
+
+    Returns (values, int64 indices); NaN comes last.
+    """
 
 
 @topk_by.infer
@@ -273,18 +286,18 @@ def _(x, out, dout, k, axis, largest):
 def topk(
     input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The k largest, or smallest, elements along an axis and where they were
+    """Return the k largest, or smallest, elements along an axis and where they were
     (`mindspore.ops.topk`).
 
     Args:
         input: Tensor of any real dtype, of at least one axis.
         k: int, at most the size of the axis.
         dim: int; default the last axis.
-        largest: the largest, else the smallest.
-        sorted: whether they must come in order; they always do.
+        largest: whether to return the largest elements, else the smallest.
+        sorted: without effect; the elements are always sorted.
 
     Returns:
-        (values, int32 indices). NaN comes last either way.
+        (values, int32 indices). NaN comes last in both cases.
 
     Raises:
         ValueError: k is negative or larger than the axis.
@@ -309,7 +322,7 @@ tensor_method("topk")(topk)
 @tensor_method("top_k")
 @cached_call
 def top_k(input_x: Tensor, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The k largest elements along the last axis and where they were (`mindspore.ops.top_k`).
+    """Return the k largest elements along the last axis, and their indices (`mindspore.ops.top_k`).
 
     Examples:
         >>> import duograph as ms
@@ -322,7 +335,7 @@ def top_k(input_x: Tensor, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
 @tensor_method("kthvalue")
 @cached_call
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The k-th smallest element along an axis, counted from 1, and where it was.
+    """Return the k-th smallest element along an axis, counted from 1, and where it was.
 
     Returns:
         (values, int32 indices), without the axis unless `keepdim`.
@@ -353,9 +366,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
 
 @op(name="searchsorted", differentiable=False, promote="common")
 def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
-    """Composite op: binary search along the last axis of `sequence`.
+    """Composite op: int64 positions by binary search along the last axis of `sequence`.
 
-    `sequence` has one axis, or the leading axes of `values`.
+    `sequence` has one axis, or the leading axes of `values`. With `right`, a position is behind
+    equal elements, else before them.
     """
     n = sequence.shape[-1]
     at = fill(values.shape, 0, int32)
@@ -392,22 +406,23 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where values would go into a sorted sequence so that it stays sorted
+    """Find where values can be inserted in a sorted sequence so that it stays sorted
     (`mindspore.ops.searchsorted`).
 
     Args:
         sorted_sequence: Tensor sorted along its last axis: of one axis, or with the leading axes of
             `values`.
         values: Tensor or number.
-        out_int32: indices as int32, else int64.
-        right: behind equal elements, else before them; ``side="right"`` says the same.
-        sorter: indices that sort `sorted_sequence` when it is not sorted.
+        out_int32: whether the indices are int32, else int64.
+        right: whether to insert behind equal elements, else before them; ``side="right"`` is the
+            same.
+        sorter: indices that sort `sorted_sequence`, if it is not sorted; or None.
 
     Returns:
         Tensor of the shape of `values`.
 
     Raises:
-        ValueError: leading axes that differ, or `side` against `right`.
+        ValueError: leading axes that differ, or a `side` that contradicts `right`.
 
     Examples:
         >>> import duograph as ms
@@ -442,7 +457,7 @@ def bucketize(
     Args:
         input: Tensor of any shape.
         boundaries: list, tuple or 1-d Tensor, in ascending order.
-        right: intervals are closed on the left, else on the right.
+        right: whether the intervals are closed on the left, else on the right.
 
     Returns:
         Tensor of int32, of the shape of `input`.

@@ -1,7 +1,7 @@
 """Functions of sparse tensors: `csr_*`, `coo_*`, `row_tensor_*` and sparse matmuls.
 
-Users call them. All compute with the values of the sparse tensors by ordinary ops; those whose
-structure depends on values run eagerly.
+Users call them. They compute with the values of the sparse tensors by ordinary ops; functions whose
+result structure depends on values run eagerly only.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ for _name, _function in _ON_VALUES.items():
 
 
 def make_coo_tensor(indices: Tensor, values: Tensor, dense_shape: Sequence[int]) -> COOTensor:
-    """Return the COOTensor of these parts."""
+    """Return the COOTensor of coordinates, values and the shape of the dense tensor."""
     return COOTensor(indices, values, dense_shape)
 
 
@@ -123,22 +123,22 @@ make_sparse_tensor = make_coo_tensor
 
 
 def coo_tensor_get_indices(x: COOTensor) -> Tensor:
-    """Return the coordinates."""
+    """Return the coordinates of the values, (n, axes)."""
     return x.indices
 
 
 def coo_tensor_get_values(x: COOTensor) -> Tensor:
-    """Return the values."""
+    """Return the stored values, (n,)."""
     return x.values
 
 
 def coo_tensor_get_dense_shape(x: COOTensor) -> tuple[int, ...]:
-    """Return the shape."""
+    """Return the shape of the dense tensor."""
     return x.shape
 
 
 def dense_to_sparse_coo(tensor: Tensor) -> COOTensor:
-    """The elements of a dense tensor that are not 0 (`mindspore.ops.dense_to_sparse_coo`).
+    """Return the elements of a dense tensor that are not 0 (`mindspore.ops.dense_to_sparse_coo`).
 
     Examples:
         >>> import duograph as ms
@@ -149,21 +149,21 @@ def dense_to_sparse_coo(tensor: Tensor) -> COOTensor:
 
 
 def coo_add(x1: COOTensor, x2: COOTensor, thresh: Tensor) -> COOTensor:
-    """Sum of two tensors, without values below `thresh` in magnitude (`mindspore.ops.coo_add`).
+    """Add two sparse tensors, and drop sums below `thresh` in magnitude (`mindspore.ops.coo_add`).
 
     Raises:
         ValueError: the shapes differ.
-        TypeError: an operand is no COOTensor.
+        TypeError: an operand is not a COOTensor.
     """
     found: COOTensor = _needs("coo_add", x1, COOTensor).add(x2, thresh)
     return found
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
-    """Join tensors along an axis (`mindspore.ops.coo_concat`).
+    """Join sparse tensors along an axis (`mindspore.ops.coo_concat`).
 
     Args:
-        sp_input: COOTensors of one shape, but for that axis.
+        sp_input: COOTensors of the same shape, except for the size of that axis.
         concat_dim: the axis.
 
     Raises:
@@ -191,11 +191,11 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
 
 @primitive("Coalesce()(x_indices, x_values, x_shape)")
 def coalesce(x_indices: Tensor, x_values: Tensor, x_shape: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order the values of a sparse tensor by place; equal coordinates are added
+    """Order the values of a sparse tensor by coordinates; add those of equal coordinates
     (`mindspore.ops.coalesce`).
 
     Args:
-        x_indices: coordinates (axes, n): a column for each value.
+        x_indices: Tensor (axes, n): the coordinates, a column for each value.
         x_values: Tensor (n,).
         x_shape: Tensor (axes,).
 
@@ -219,32 +219,32 @@ def coalesce(x_indices: Tensor, x_values: Tensor, x_shape: Tensor) -> tuple[Tens
 def make_csr_tensor(
     indptr: Tensor, indices: Tensor, values: Tensor, dense_shape: Sequence[int]
 ) -> CSRTensor:
-    """Return the CSRTensor of these parts."""
+    """Return the CSRTensor of row offsets, columns, values and the shape of the dense matrix."""
     return CSRTensor(indptr, indices, values, dense_shape)
 
 
 def csr_tensor_get_indptr(x: CSRTensor) -> Tensor:
-    """Return the offsets of the rows."""
+    """Return the offsets of the rows, (rows + 1,)."""
     return x.indptr
 
 
 def csr_tensor_get_indices(x: CSRTensor) -> Tensor:
-    """Return the columns."""
+    """Return the column of each value, (n,)."""
     return x.indices
 
 
 def csr_tensor_get_values(x: CSRTensor) -> Tensor:
-    """Return the values."""
+    """Return the stored values, (n,)."""
     return x.values
 
 
 def csr_tensor_get_dense_shape(x: CSRTensor) -> tuple[int, ...]:
-    """Return the shape."""
+    """Return the shape of the dense matrix."""
     return x.shape
 
 
 def dense_to_sparse_csr(tensor: Tensor) -> CSRTensor:
-    """The elements of a dense matrix that are not 0 (`mindspore.ops.dense_to_sparse_csr`).
+    """Return the elements of a dense matrix that are not 0 (`mindspore.ops.dense_to_sparse_csr`).
 
     Raises:
         ValueError: another number of axes than 2.
@@ -258,29 +258,32 @@ def dense_to_sparse_csr(tensor: Tensor) -> CSRTensor:
 
 
 def csr_to_coo(tensor: CSRTensor) -> COOTensor:
-    """The same matrix by coordinates (`mindspore.ops.csr_to_coo`)."""
+    """Convert a CSRTensor to a COOTensor (`mindspore.ops.csr_to_coo`)."""
     found: COOTensor = _needs("csr_to_coo", tensor, CSRTensor).to_coo()
     return found
 
 
 def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
-    """The dense matrix (`mindspore.ops.csr_to_dense`)."""
+    """Convert a CSRTensor to a dense matrix (`mindspore.ops.csr_to_dense`)."""
     found: Tensor = _needs("csr_to_dense", csr_tensor, CSRTensor).to_dense()
     return found
 
 
 def csr2coo(indptr: Tensor, nnz: int) -> Tensor:
-    """The row of each of `nnz` values, from the offsets of the rows (`mindspore.ops.csr2coo`)."""
+    """Return the row of each of `nnz` values, from CSR's row offsets (`mindspore.ops.csr2coo`)."""
     return rows_of(indptr, nnz)
 
 
 def coo2csr(row_indices: Tensor, height: int) -> Tensor:
-    """Offsets of the rows, from the ascending rows of the values (`mindspore.ops.coo2csr`)."""
+    """Return CSR's offsets of `height` rows, from the ascending rows of the values.
+
+    See `mindspore.ops.coo2csr`.
+    """
     return _row_ends(row_indices, height, row_indices.dtype)
 
 
 def csr_mv(csr_tensor: CSRTensor, dense: Tensor) -> Tensor:
-    """Product with a dense column (`mindspore.ops.csr_mv`).
+    """Return the product of a sparse matrix and a dense column (`mindspore.ops.csr_mv`).
 
     Examples:
         >>> import duograph as ms
@@ -301,16 +304,19 @@ def csr_mm(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
 ) -> CSRTensor | Tensor:
-    """Product of a sparse and a sparse or dense matrix (`mindspore.ops.csr_mm`).
+    """Return the product of a sparse matrix and a sparse or dense one (`mindspore.ops.csr_mm`).
 
     Args:
         a: CSRTensor.
-        b: CSRTensor, which gives a CSRTensor; or a Tensor, which gives a Tensor.
-        trans_a, trans_b: transpose the operand.
-        adjoint_a, adjoint_b: transpose and conjugate it.
+        b: CSRTensor or Tensor.
+        trans_a, trans_b: whether to transpose the operand.
+        adjoint_a, adjoint_b: whether to transpose and conjugate the operand.
+
+    Returns:
+        CSRTensor if `b` is one, else a Tensor.
 
     Raises:
-        ValueError: shapes that do not fit, or both flags of an operand.
+        ValueError: shapes that do not fit, or `trans` and `adjoint` both set for an operand.
     """
     if (trans_a and adjoint_a) or (trans_b and adjoint_b):
         raise ArgumentValueError("csr_mm: got trans and adjoint of one operand; wanted one of them")
@@ -328,25 +334,28 @@ def csr_mm(
 
 
 def csr_mul(x: CSRTensor, y: Tensor) -> CSRTensor:
-    """Product with a dense tensor, element by element (`mindspore.ops.csr_mul`)."""
+    """Multiply a sparse matrix by a dense tensor, element by element (`mindspore.ops.csr_mul`)."""
     found: CSRTensor = _needs("csr_mul", x, CSRTensor) * y
     return found
 
 
 def csr_div(x: CSRTensor, y: Tensor) -> CSRTensor:
-    """Quotient by a dense tensor, element by element (`mindspore.ops.csr_div`)."""
+    """Divide a sparse matrix by a dense tensor, element by element (`mindspore.ops.csr_div`)."""
     found: CSRTensor = _needs("csr_div", x, CSRTensor) / y
     return found
 
 
 def csr_add(a: CSRTensor, b: CSRTensor, alpha: Tensor, beta: Tensor) -> CSRTensor:
-    """``alpha * a + beta * b`` (`mindspore.ops.csr_add`)."""
+    """Return ``alpha * a + beta * b`` of two sparse matrices (`mindspore.ops.csr_add`)."""
     found: CSRTensor = _needs("csr_add", a, CSRTensor).add(b, alpha, beta)
     return found
 
 
 def csr_reduce_sum(csr_tensor: CSRTensor, axis: int) -> Tensor:
-    """Sums of the rows (rows, 1); `axis` is 1 or -1 (`mindspore.ops.csr_reduce_sum`)."""
+    """Return the sums of the rows, (rows, 1); `axis` is 1 or -1.
+
+    See `mindspore.ops.csr_reduce_sum`.
+    """
     found: Tensor = _needs("csr_reduce_sum", csr_tensor, CSRTensor).sum(axis)
     return found
 
@@ -354,13 +363,17 @@ def csr_reduce_sum(csr_tensor: CSRTensor, axis: int) -> Tensor:
 def csr_gather(
     indptr: Tensor, indices: Tensor, dense: Tensor, sparse_shape: Sequence[int]
 ) -> Tensor:
-    """Elements of a dense matrix at the positions of a sparse one (`mindspore.ops.csr_gather`)."""
+    """Return the elements of a dense matrix at the positions of the values of a sparse one.
+
+    `indptr` and `indices` are the row offsets and the columns of the sparse matrix; see
+    `mindspore.ops.csr_gather`.
+    """
     none = fill(indices.shape, 0, dense.dtype)
     return CSRTensor(indptr, indices, none, sparse_shape).at_indices(dense)
 
 
 def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
-    """Softmax of the values of each row (`mindspore.ops.csr_softmax`).
+    """Return the softmax of the values of each row (`mindspore.ops.csr_softmax`).
 
     Args:
         logits: CSRTensor, floating.
@@ -384,7 +397,7 @@ def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
 
 
 def make_row_tensor(indices: Tensor, values: Tensor, dense_shape: Sequence[int]) -> RowTensor:
-    """Return the RowTensor of these parts."""
+    """Return the RowTensor of row numbers, rows and the shape of the whole tensor."""
     return RowTensor(indices, values, dense_shape)
 
 
@@ -392,17 +405,17 @@ make_row_tensor_inner = make_row_tensor
 
 
 def row_tensor_get_indices(x: RowTensor) -> Tensor:
-    """Return which rows there are."""
+    """Return the numbers of the rows that are stored."""
     return x.indices
 
 
 def row_tensor_get_values(x: RowTensor) -> Tensor:
-    """Return the rows."""
+    """Return the rows that are stored."""
     return x.values
 
 
 def row_tensor_get_dense_shape(x: RowTensor) -> tuple[int, ...]:
-    """Return the shape of the large tensor."""
+    """Return the shape of the whole tensor."""
     return x.dense_shape
 
 
@@ -441,7 +454,7 @@ class SparseTensorDenseMatmul(Primitive):
     ) -> Tensor:
         """Return the dense product of a sparse matrix and `dense`.
 
-        The constructor's `adjoint_st` and `adjoint_dt` transpose the first and the second.
+        The constructor's `adjoint_st` transposes the sparse matrix, `adjoint_dt` the dense one.
         """
         x = COOTensor(indices, values, _sizes(sparse_shape))
         if x.ndim != 2:
@@ -462,17 +475,20 @@ class SparseTensorDenseMatmul(Primitive):
 
 
 class SparseToDense(Primitive):
-    """The dense tensor of three parts: `SparseToDense()(indices, values, shape)`."""
+    """Conversion of a sparse tensor to a dense one: `SparseToDense()(indices, values, shape)`."""
 
     def __call__(
         self, indices: Tensor, values: Tensor, sparse_shape: Tensor | Sequence[int]
     ) -> Tensor:
-        """Return the dense tensor of shape `sparse_shape` with `values` at `indices` and zeros."""
+        """Return the dense tensor: `values` at `indices`, and zeros elsewhere."""
         return COOTensor(indices, values, _sizes(sparse_shape)).to_dense()
 
 
 class SparseTensorDenseAdd(Primitive):
-    """A dense tensor plus a sparse one: `SparseTensorDenseAdd()(indices, values, shape, dense)`."""
+    """Sum of a sparse and a dense tensor.
+
+    `SparseTensorDenseAdd()(indices, values, shape, dense)`.
+    """
 
     def __call__(
         self, x1_indices: Tensor, x1_values: Tensor, x1_shape: Tensor, x2: Tensor
@@ -495,9 +511,10 @@ class SparseSlice(Primitive):
     def __call__(
         self, indices: Tensor, values: Tensor, shape: Tensor, start: Tensor, size: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return (indices, values, shape) of the part of a sparse tensor from `start`, of `size`.
+        """Return (indices, values, shape) of the part of a sparse tensor that begins at `start`.
 
-        It reads the indices on the host, since the number of values in the part depends on them.
+        The part has `size` positions along each axis, or as many as the tensor has. The indices are
+        read on the host, since the number of values in the part depends on them.
         """
         begin, full = np.array(_sizes(start)), np.array(_sizes(shape))
         extent = np.minimum(np.array(_sizes(size)), full - begin)

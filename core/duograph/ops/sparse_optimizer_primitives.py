@@ -1,8 +1,8 @@
 """Primitive classes of optimiser steps with sparse gradients, such as `SparseApplyFtrl`.
 
-Users construct them in optimisers of their own. A sparse gradient is some rows with their indices;
-rows that occur twice are added. A call writes the Parameters among its arguments and returns them;
-the formulas are those of `optimizer_primitives`.
+Users construct them in their own optimisers. A sparse gradient consists of rows and their indices;
+rows with the same index are added. A call updates the Parameters among its arguments in place and
+returns them. The formulas are those of `optimizer_primitives`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Rows:
     """A sparse gradient of a Parameter, and the rows of the Parameter that it changes.
 
     Attributes:
-        gradient: the dense gradient of the Parameter's shape; rows that occur twice are added.
+        gradient: the dense gradient, of the Parameter's shape; rows with the same index are added.
     """
 
     def __init__(self, name: str, var: Tensor, grad: Tensor, indices: Tensor) -> None:
@@ -63,7 +63,10 @@ class _Rows:
 
 
 class SparseApplyAdadelta(Primitive):
-    """`SparseApplyAdadelta(epsilon)(var, accum, accum_update, lr, rho, grad, indices)`."""
+    """Adadelta with a sparse gradient.
+
+    `SparseApplyAdadelta(epsilon)(var, accum, accum_update, lr, rho, grad, indices)`.
+    """
 
     def __init__(self, epsilon: float, use_locking: bool = False) -> None:
         super().__init__()
@@ -82,7 +85,10 @@ class SparseApplyAdadelta(Primitive):
 
 
 class SparseApplyAdagradV2(Primitive):
-    """`SparseApplyAdagradV2(lr, epsilon)(var, accum, grad, indices)`."""
+    """Adagrad with a sparse gradient, and `epsilon` added to the root of accum.
+
+    `SparseApplyAdagradV2(lr, epsilon)(var, accum, grad, indices)`.
+    """
 
     def __init__(
         self, lr: float, epsilon: float, use_locking: bool = False, update_slots: bool = True
@@ -104,14 +110,20 @@ class SparseApplyAdagradV2(Primitive):
 
 
 class SparseApplyAdagrad(SparseApplyAdagradV2):
-    """`SparseApplyAdagrad(lr, update_slots=True)(var, accum, grad, indices)`."""
+    """Adagrad with a sparse gradient.
+
+    `SparseApplyAdagrad(lr, update_slots=True)(var, accum, grad, indices)`.
+    """
 
     def __init__(self, lr: float, update_slots: bool = True, use_locking: bool = False) -> None:
         super().__init__(lr, 0.0, use_locking, update_slots)
 
 
 class SparseApplyFtrlV2(Primitive):
-    """`SparseApplyFtrlV2(lr, l1, l2, l2_shrinkage, lr_power)(var, accum, ..., indices)`."""
+    """FTRL with a sparse gradient and the additional penalty `l2_shrinkage`.
+
+    `SparseApplyFtrlV2(lr, l1, l2, l2_shrinkage, lr_power)(var, accum, linear, grad, indices)`.
+    """
 
     def __init__(
         self,
@@ -141,7 +153,10 @@ class SparseApplyFtrlV2(Primitive):
 
 
 class SparseApplyFtrl(SparseApplyFtrlV2):
-    """`SparseApplyFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`."""
+    """FTRL with a sparse gradient.
+
+    `SparseApplyFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`.
+    """
 
     def __init__(
         self, lr: float, l1: float, l2: float, lr_power: float, use_locking: bool = False
@@ -150,11 +165,17 @@ class SparseApplyFtrl(SparseApplyFtrlV2):
 
 
 class FusedSparseFtrl(SparseApplyFtrl):
-    """`FusedSparseFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`."""
+    """FTRL with a sparse gradient; the same as `SparseApplyFtrl`.
+
+    `FusedSparseFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`.
+    """
 
 
 class SparseApplyProximalAdagrad(_Locking):
-    """`SparseApplyProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`."""
+    """Adagrad with l1 and l2 regularisation and a sparse gradient.
+
+    `SparseApplyProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`.
+    """
 
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor,
@@ -170,11 +191,17 @@ class SparseApplyProximalAdagrad(_Locking):
 
 
 class FusedSparseProximalAdagrad(SparseApplyProximalAdagrad):
-    """`FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`."""
+    """Regularised Adagrad; the same as `SparseApplyProximalAdagrad`.
+
+    `FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`.
+    """
 
 
 class SparseApplyRMSProp(Primitive):
-    """`SparseApplyRMSProp(rho, momentum, epsilon)(var, ms, mom, lr, grad, indices)`."""
+    """RMSProp with a sparse gradient.
+
+    `SparseApplyRMSProp(rho, momentum, epsilon)(var, ms, mom, lr, grad, indices)`.
+    """
 
     def __init__(
         self, rho: float, momentum: float, epsilon: float, use_locking: bool = False
@@ -195,9 +222,10 @@ class SparseApplyRMSProp(Primitive):
 
 
 class FusedSparseAdam(_Nesterov):
-    """Adam of a sparse gradient: `(var, m, v, beta1_power, ..., epsilon, gradient, indices)`.
+    """Adam with a sparse gradient, which updates all rows.
 
-    All rows are updated: those without an index have the gradient 0.
+    It is called with (var, m, v, beta1_power, ..., epsilon, gradient, indices). Rows without an
+    index have the gradient 0.
     """
 
     lazy = False
@@ -209,8 +237,8 @@ class FusedSparseAdam(_Nesterov):
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Apply Adam with a sparse gradient to var, m and v; return these Parameters.
 
-        If the class is lazy, only the rows at `indices` change; else a row without a gradient is
-        updated with a gradient of 0.
+        If the class attribute `lazy` is True, only the rows at `indices` change; else the other
+        rows are updated with a gradient of 0.
         """
         name = type(self).__name__
         targets = (var, m, v)
@@ -227,6 +255,9 @@ class FusedSparseAdam(_Nesterov):
 
 
 class FusedSparseLazyAdam(FusedSparseAdam):
-    """As `FusedSparseAdam`, but updates the touched rows only."""
+    """Adam with a sparse gradient, which updates only the rows at `indices`.
+
+    It is called like `FusedSparseAdam`.
+    """
 
     lazy = True

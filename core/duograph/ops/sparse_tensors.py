@@ -1,7 +1,7 @@
-"""Sparse tensors: COOTensor, CSRTensor and RowTensor, and what they are made of and converted to.
+"""Sparse tensors: COOTensor, CSRTensor and RowTensor, and conversions from and to dense tensors.
 
 Users construct them; `sparse_functions` computes with them. They hold ordinary Tensors, so that
-gradients flow to `values`. Conversions whose size depends on values run eagerly.
+gradients flow to `values`. Conversions whose size depends on values run eagerly only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
 
 def _known(x: Tensor) -> bool:
-    """Return whether the tensor's values can be read: False for one of a graph being built."""
+    """Return whether the values of the tensor can be read; those of a graph being built cannot."""
     return not hasattr(x, "_builder")
 
 
@@ -74,7 +74,7 @@ Own = TypeVar("Own", bound="_Sparse")
 
 
 class _Sparse:
-    """Base class of the sparse formats COO and CSR: properties of a tensor, and arithmetic."""
+    """Base class of the sparse formats COO and CSR: properties of tensors, and arithmetic."""
 
     values: Tensor
     shape: tuple[int, ...]
@@ -91,7 +91,7 @@ class _Sparse:
 
     @property
     def itemsize(self) -> int:
-        """The bytes of a value."""
+        """The number of bytes of a value."""
         return self.values.dtype.itemsize
 
     @property
@@ -104,7 +104,7 @@ class _Sparse:
         raise NotImplementedError
 
     def at_indices(self, dense: Tensor) -> Tensor:
-        """Return the elements of `dense` at the indices of this tensor's stored values, 1-d."""
+        """Return the elements of `dense` at the indices of this tensor's stored values, (n,)."""
         raise NotImplementedError
 
     def abs(self: Own) -> Own:
@@ -144,7 +144,7 @@ class COOTensor(_Sparse):
     """A sparse tensor of values and their coordinates (`mindspore.COOTensor`).
 
     Args:
-        indices: integer Tensor (n, axes): coordinates.
+        indices: integer Tensor (n, axes): coordinates of the values.
         values: Tensor (n,).
         shape: shape of the dense tensor.
         coo_tensor: a COOTensor to copy instead.
@@ -230,7 +230,7 @@ class COOTensor(_Sparse):
         )
 
     def coalesce(self) -> COOTensor:
-        """Return the tensor with its values ordered by index; those of equal index are added."""
+        """Return the tensor with its values ordered by index; values of equal indices are added."""
         flat = _flat(self.indices.asnumpy().astype(np.int64), self.shape)
         offsets, owner = np.unique(flat, return_inverse=True)
         if not len(offsets):
@@ -240,11 +240,11 @@ class COOTensor(_Sparse):
         return COOTensor(cast(Tensor(coordinates), self.indices.dtype), values, self.shape)
 
     def add(self, other: COOTensor, thresh: Tensor | float) -> COOTensor:
-        """Return the sum without values that are smaller than `thresh` in magnitude.
+        """Return the sum of two sparse tensors, without values below `thresh` in magnitude.
 
         Raises:
-            TypeError: `other` is no COOTensor.
-            ValueError: another shape.
+            TypeError: `other` is not a COOTensor.
+            ValueError: the shapes differ.
         """
         total = self + other
         limit = thresh.item() if isinstance(thresh, Tensor) else thresh
@@ -288,9 +288,10 @@ def _columns(indices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _row_ends(rows: Tensor, height: int, dtype: DType) -> Tensor:
-    """Convert ascending row numbers to CSR's offsets: row i has the values [i] .. [i + 1] - 1.
+    """Convert ascending row numbers to CSR's row offsets, (height + 1,).
 
-    The result has shape (height + 1,); `height` is the matrix's number of rows.
+    Row i has the values from number offsets[i] to offsets[i + 1] - 1. `height` is the number of
+    rows.
     """
     counts = unsorted_segment_sum(fill(rows.shape, 1, int64), rows, height)
     return cast_to(concat_by((fill((1,), 0, int64), cumsum(counts, 0)), 0), dtype)
@@ -309,8 +310,9 @@ class CSRTensor(_Sparse):
     """A sparse matrix of values in the order of rows (`mindspore.CSRTensor`).
 
     Args:
-        indptr: integer Tensor (rows + 1,): where the values of each row begin.
-        indices: integer Tensor (n,): columns.
+        indptr: integer Tensor (rows + 1,): number of the first value of each row, and that of all
+            values.
+        indices: integer Tensor (n,): column of each value.
         values: Tensor (n,).
         shape: shape of the dense matrix.
         csr_tensor: a CSRTensor to copy instead.
@@ -409,14 +411,14 @@ class CSRTensor(_Sparse):
         return COOTensor(self.coordinates(), self.values, self.shape)
 
     def to_dense(self) -> Tensor:
-        """Return the dense Tensor."""
+        """Return the matrix as a dense Tensor."""
         return scatter_nd(self.coordinates(), self.values, self.shape)
 
     def mv(self, dense_vector: Tensor) -> Tensor:
         """Return the product with a dense column (columns, 1).
 
         Raises:
-            ValueError: another shape.
+            ValueError: the operand has another shape.
         """
         if dense_vector.shape != (self.shape[1], 1):
             raise ShapeError(
@@ -432,7 +434,7 @@ class CSRTensor(_Sparse):
         return unsorted_segment_sum(terms, self.rows(), self.shape[0])
 
     def mm(self, matrix: Tensor | CSRTensor) -> Tensor | CSRTensor:
-        """Return the product with a dense matrix (a Tensor), or with a CSRTensor (a CSRTensor).
+        """Return the product with a dense matrix, as a Tensor, or with a CSRTensor, as a CSRTensor.
 
         Raises:
             ValueError: shapes that do not fit.
@@ -458,8 +460,8 @@ class CSRTensor(_Sparse):
         """Return alpha * self + beta * b.
 
         Raises:
-            TypeError: `b` is no CSRTensor.
-            ValueError: another shape.
+            TypeError: `b` is not a CSRTensor.
+            ValueError: the shapes differ.
         """
         if not isinstance(b, CSRTensor):
             raise ArgumentError(f"CSRTensor.add: got {type(b).__name__}; wanted a CSRTensor")
@@ -479,7 +481,7 @@ class RowTensor:
     """Some rows of a large tensor (`mindspore.RowTensor`).
 
     Args:
-        indices: integer Tensor (n,): which rows.
+        indices: integer Tensor (n,): numbers of the rows.
         values: Tensor (n, ...): the rows.
         shape: shape of the large tensor.
         row_tensor: a RowTensor to copy instead.
@@ -529,7 +531,9 @@ class RowTensor:
 
 @tensor_method("to_coo")
 def to_coo(tensor: Tensor) -> COOTensor:
-    """Return the elements of a dense tensor that are not 0 (`mindspore.Tensor.to_coo`).
+    """Return the elements of a dense tensor that are not 0, as a COOTensor.
+
+    See `mindspore.Tensor.to_coo`.
 
     Raises:
         ValueError: a 0-d tensor.
@@ -546,7 +550,9 @@ def to_coo(tensor: Tensor) -> COOTensor:
 
 @tensor_method("to_csr")
 def to_csr(tensor: Tensor) -> CSRTensor:
-    """Return the elements of a dense matrix that are not 0 (`mindspore.Tensor.to_csr`).
+    """Return the elements of a dense matrix that are not 0, as a CSRTensor.
+
+    See `mindspore.Tensor.to_csr`.
 
     Raises:
         ValueError: another number of axes than 2.

@@ -1,7 +1,7 @@
 """Special functions of mathematics (lgamma, digamma, erfinv) as elementwise ops.
 
-Users and distributions call them. Each has a decomposition or body for backends that lack the
-function.
+Users and distributions call them. Each op has a decomposition into other ops, or a body of other
+ops, for backends that lack the function.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _TRIGAMMA_SERIES = (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)
 
 
 def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """Evaluate a polynomial at `x` by Horner's rule, highest power's coefficient first."""
+    """Evaluate a polynomial at `x` by Horner's rule; coefficients start with the highest power."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c
@@ -71,10 +71,10 @@ def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
 
 @op(method="lgamma", primitive="Lgamma", dtypes=FLOATING, promote="float")
 def lgamma(input: Tensor):
-    """Logarithm of the absolute value of the gamma function (`mindspore.ops.lgamma`).
+    """Return the logarithm of the absolute value of the gamma function (`mindspore.ops.lgamma`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`; infinity at 0 and the negative whole numbers.
@@ -143,10 +143,10 @@ def _(x):
 
 @op(method="digamma", primitive="Digamma", dtypes=FLOATING, promote="float", elementwise=True)
 def digamma(input: Tensor):
-    """Derivative of `lgamma` (`mindspore.ops.digamma`).
+    """Return the derivative of `lgamma` (`mindspore.ops.digamma`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`; NaN at 0 and the negative whole numbers.
@@ -204,10 +204,10 @@ def _(x, out, dout):
 
 @op(method="erfinv", primitive="Erfinv", dtypes=FLOATING, promote="float", elementwise=True)
 def erfinv(input: Tensor):
-    """Inverse of the error function (`mindspore.ops.erfinv`).
+    """Return the inverse of the error function (`mindspore.ops.erfinv`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`; infinities at -1 and 1, NaN outside.

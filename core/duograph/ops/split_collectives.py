@@ -1,7 +1,7 @@
 """Graph ops: start and wait of an asynchronous collective, between which kernels run.
 
-The pass `overlap_collectives` replaces synchronous collectives by them; no program calls them. The
-handle that a start returns and a wait takes is a Python object, `ranks.buckets.Started`.
+The pass `overlap_collectives` replaces synchronous collectives by them; user code must not call
+them. The handle that a start returns and a wait takes is a Python object, `ranks.buckets.Started`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ __all__ = ["finish_collective", "start", "start_collective"]
 def start_collective(
     inputs: Sequence[Tensor], collective: str, options: Sequence[object], group: str
 ):
-    """Graph op: start a collective of some tensors in a group; return its handle.
+    """Graph op: start a collective of tensors in a group; return its handle.
 
     Args:
-        collective: name of the synchronous collective; see `start`.
-        options: the reduction, or the shapes of the gathered tensors.
+        inputs: operands of the collective.
+        collective: name of the synchronous op, such as "all_reduce".
+        options: the reduction (of a reduction), or the shapes of the gathered tensors.
         group: name of the group.
     """
 
@@ -46,7 +47,11 @@ def _(types, collective, options, group):
     effects=(Communicates(),),
 )  # fmt: skip
 def finish_collective(started: Tensor, shapes: Sequence[object], dtype: DType):
-    """Graph op: wait for a started collective; return its tensors."""
+    """Graph op: wait for a started collective; return its tensors.
+
+    `started` is the handle of `start_collective`, and `shapes` and `dtype` are those of the
+    tensors.
+    """
 
 
 @finish_collective.infer
@@ -57,7 +62,10 @@ def _(started, shapes, dtype):
 def start(
     collective: str, options: Sequence[Any], group: str, arrays: Sequence[Any]
 ) -> buckets.Started:
-    """Start a collective of host arrays in a group, by the name of the synchronous one."""
+    """Start a collective of host arrays in a group; return its handle.
+
+    `collective` and `options` are the attributes of `start_collective`.
+    """
     found = world().group(collective, group)
     if collective == "all_gather_parts":
         return buckets.start_all_gather(found, arrays, [tuple(s) for s in options], True)

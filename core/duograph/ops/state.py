@@ -1,7 +1,7 @@
 """Ops with side effects: assignment, ordering, printing and gradient hooks.
 
-Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
-not executed.
+Users and optimizers call these. While a function is compiled, an effect must be recorded in the
+graph instead of executed, so that each run of the function has it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Assign `value`, broadcast and cast, to a Parameter or Tensor; return it as assigned.
+    """Assign `value`, broadcast and cast, to a Parameter or Tensor; return the new value.
 
-    In a compiled function, the write is recorded in the graph. `name` is the op in errors.
+    While a function is compiled, the write is recorded in the graph. `name` is the user's function
+    in errors.
     """
     if not isinstance(variable, Tensor):
         raise ArgumentError(
@@ -78,16 +79,16 @@ def assign(variable: Tensor, value: Tensor | int | float | Sequence[float]) -> T
     """Write `value` to a Parameter or Tensor (`mindspore.ops.assign`).
 
     Args:
-        variable: what to write to; it keeps its shape and dtype.
+        variable: Parameter or Tensor to write to; it keeps its shape and dtype.
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
         The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
-        is no Parameter is returned itself.
+        is not a Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
-        TypeError: `variable` is no Tensor.
+        TypeError: `variable` is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -103,16 +104,16 @@ def assign_add(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Add `value` to a Parameter or Tensor in place (`mindspore.ops.assign_add`).
 
     Args:
-        variable: what to write to; it keeps its shape and dtype.
+        variable: Parameter or Tensor to write to; it keeps its shape and dtype.
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
         The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
-        is no Parameter is returned itself.
+        is not a Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
-        TypeError: `variable` is no Tensor.
+        TypeError: `variable` is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -128,16 +129,16 @@ def assign_sub(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Subtract `value` from a Parameter or Tensor in place (`mindspore.ops.assign_sub`).
 
     Args:
-        variable: what to write to; it keeps its shape and dtype.
+        variable: Parameter or Tensor to write to; it keeps its shape and dtype.
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
         The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
-        is no Parameter is returned itself.
+        is not a Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
-        TypeError: `variable` is no Tensor.
+        TypeError: `variable` is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -161,9 +162,10 @@ def _number_like(variable: object, value: Tensor | int | float, name: str, sign:
 
 @primitive("Depend()(value, expr)")
 def depend(value: V, expr: object) -> V:
-    """`value`; what `expr` did came before (`mindspore.ops.depend`).
+    """Return `value`; the side effects of `expr` come before (`mindspore.ops.depend`).
 
-    Line by line this holds anyway; in a compiled function it is an edge of the order of effects.
+    The arguments are evaluated first, and compiled functions keep the order of side effects, so
+    nothing else is done.
 
     Examples:
         >>> import duograph as ms
@@ -175,7 +177,7 @@ def depend(value: V, expr: object) -> V:
 
 
 def print_(*input_x: object) -> None:
-    """Print tensors and other values, one a line (`mindspore.ops.print_`).
+    """Print tensors and other values, one per line (`mindspore.ops.print_`).
 
     Examples:
         >>> import duograph as ms
@@ -204,14 +206,13 @@ class Load(Primitive):
 
 
 class UpdateState(Primitive):
-    """Fix the order of side effects in a graph: `UpdateState()(state, *exprs)`."""
+    """Primitive without effect: `UpdateState()(state, *exprs)`.
+
+    MindSpore's graphs need it to order side effects; here compiled functions keep their order.
+    """
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """Return `state` unchanged and ignore `exprs`.
-
-        MindSpore's graphs need it to order side effects; here compiled functions keep their order
-        without it.
-        """
+        """Return `state` unchanged; `exprs` are ignored."""
         return state
 
 
@@ -229,7 +230,8 @@ class Print(Primitive):
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., object], name: str) -> Any:
     """Return the arguments unchanged, but call `on_gradient` in the backward pass.
 
-    It gets the tuple of the results' gradients and returns the gradients of the arguments.
+    It gets the tuple of the cotangents of the results and returns the gradients of `args`. `name`
+    is the name of the recorded op.
     """
 
     def forward(*values: object) -> object:
@@ -243,7 +245,10 @@ def _hooked(args: tuple[object, ...], on_gradient: Callable[..., object], name: 
 
 
 def refuse_when_compiled(name: str) -> None:
-    """Raise RefusedError while Python source is being compiled: hooks run line by line only."""
+    """Raise RefusedError while a function is being compiled, since hooks run eagerly only.
+
+    `name` is the user's function in the message.
+    """
     if staged_builder() is not None:
         raise RefusedError(
             f"{name}: got a hook inside jit; a compiled function has no place where a hook could "
@@ -253,15 +258,15 @@ def refuse_when_compiled(name: str) -> None:
 
 
 class HookBackward(Primitive):
-    """Identity whose gradient is shown to a function (`mindspore.ops.HookBackward`).
+    """Identity whose gradient is passed to a function (`mindspore.ops.HookBackward`).
 
     Args:
-        hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple
-            replaces them.
-        cell_id: has no meaning here.
+        hook_fn: function of the tuple of gradients. If it returns None, they are unchanged; a
+            Tensor or tuple replaces them.
+        cell_id: without effect.
 
     Raises:
-        TypeError: `hook_fn` is no function.
+        TypeError: `hook_fn` is not a function.
 
     Examples:
         >>> import duograph as ms
@@ -282,7 +287,7 @@ class HookBackward(Primitive):
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Return the inputs unchanged; in the backward pass, call the hook with their gradients.
 
-        Gradients that the hook returns replace them.
+        Gradients that the hook returns replace the original ones.
         """
         refuse_when_compiled("HookBackward")
 
@@ -299,7 +304,7 @@ class InsertGradientOf(Primitive):
     """Identity whose gradient goes through a function (`mindspore.ops.InsertGradientOf`).
 
     Args:
-        f: function of the gradient that returns another of its shape.
+        f: function of the gradient that returns another gradient of the same shape.
 
     Examples:
         >>> import duograph as ms
@@ -333,13 +338,13 @@ def register_hook(self: Tensor, hook: Callable[..., object]) -> Any:
     (`mindspore.Tensor.register_hook`).
 
     Args:
-        hook: function of the gradient; a Tensor that it returns replaces the gradient.
+        hook: function of the gradient. If it returns a Tensor, that replaces the gradient.
 
     Returns:
-        A handle with `remove()`.
+        A handle, whose method `remove()` removes the hook.
 
     Raises:
-        TypeError: `hook` is no function.
+        TypeError: `hook` is not a function.
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,6 @@
 """Statistics of tensors: variance, standard deviation, median, covariance and correlation.
 
-Users call the functions, and `norms` uses the conversions. Integer inputs become float32.
+Users call the functions; `norms` uses `converted` and `as_floating`. Integer inputs become float32.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def converted(x: Tensor, dtype: DType) -> Tensor:
 
 @op(dtypes=FLOATING)
 def reduce_var(input: Tensor, axis: Axes, keepdims: bool, ddof: int):
-    """Variance over axes: sum of squared deviations over (count - ddof)."""
+    """Composite op: variance over axes, the sum of squared deviations divided by (count - ddof)."""
     x = widened(input)
     count = 1
     for i in axis:
@@ -62,7 +62,8 @@ def _spread_arguments(
 ) -> tuple[Any, int, bool]:
     """Return (axis, ddof, keepdims) of var or std, from NumPy's or PyTorch's argument names.
 
-    `other` has the further keyword arguments; `dim` or `keepdim` imply ddof 1.
+    `other` has the further keyword arguments; `dim` or `keepdim` imply ddof 1. `name` is the user's
+    function in errors.
     """
     if "correction" in other:
         ddof = other.pop("correction")
@@ -85,13 +86,13 @@ def var(
     keepdims: object = False,
     **dim: object,
 ) -> Tensor:
-    """Variance over axes (`mindspore.ops.var`).
+    """Return the variance over axes (`mindspore.ops.var`).
 
     Args:
-        input: Tensor of any shape; integers are taken as float32.
+        input: Tensor of any shape; integers are converted to float32.
         axis: int or tuple of ints; None and () mean all.
-        ddof: what is taken off the count in the divisor.
-        keepdims: whether the reduced axes stay, as 1.
+        ddof: number that is subtracted from the count in the divisor.
+        keepdims: whether to keep the reduced axes, with size 1.
 
     The newer form `(dim=None, *, correction=1, keepdim=False)` divides by count - correction.
 
@@ -121,10 +122,10 @@ def std(
     keepdims: object = False,
     **dim: object,
 ) -> Tensor:
-    """Standard deviation over axes (`mindspore.ops.std`).
+    """Return the standard deviation over axes (`mindspore.ops.std`).
 
     Args:
-        input, axis, ddof, keepdims: as of `var`, in both forms.
+        input, axis, ddof, keepdims: the arguments of `var`, in both forms.
 
     Returns:
         Tensor with the axes removed.
@@ -146,7 +147,7 @@ def std(
 def var_mean(
     input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
-    """Variance and mean over axes (`mindspore.ops.var_mean`).
+    """Return the variance and mean over axes (`mindspore.ops.var_mean`).
 
     Examples:
         >>> import duograph as ms
@@ -164,7 +165,7 @@ def var_mean(
 def std_mean(
     input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean over axes (`mindspore.ops.std_mean`).
+    """Return the standard deviation and mean over axes (`mindspore.ops.std_mean`).
 
     Examples:
         >>> import duograph as ms
@@ -183,7 +184,10 @@ def std_mean(
 
 @op(name="median", differentiable=True)
 def median_along(input: Tensor, axis: Axis, keepdims: bool, ignore_nan: bool):
-    """Lower median along an axis, and its index; NaN wins unless ignored."""
+    """Composite op: lower median along an axis, and its index.
+
+    The median is NaN if an element is NaN, unless `ignore_nan` leaves NaN out.
+    """
     x = input
     n = x.shape[axis]
     kept = reduced_shape(x.shape, (axis,), True)
@@ -225,18 +229,19 @@ def _median(
 def median(
     input: Tensor, axis: int = -1, keepdims: object = False, **dim: Any
 ) -> tuple[Tensor, Tensor]:
-    """Middle element along an axis, the lower of two, and its index (`mindspore.ops.median`).
+    """Return the middle element along an axis, the lower of two, and its index
+    (`mindspore.ops.median`).
 
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1.
+        keepdims: whether to keep the axis, with size 1.
 
     Returns:
-        (values, int64 indices). NaN wins.
+        (values, int64 indices). The median of elements with a NaN is NaN.
 
     Raises:
-        ValueError: nothing to choose from; an axis out of range.
+        ValueError: there are no elements; an axis out of range.
 
     Examples:
         >>> import duograph as ms
@@ -253,7 +258,8 @@ def median(
 @tensor_method("nanmedian")
 @cached_call
 def nanmedian(input: Tensor, axis: int = -1, keepdims: object = False) -> tuple[Tensor, Tensor]:
-    """`median` that leaves out NaN (`mindspore.ops.nanmedian`).
+    """Return the median of the elements that are not NaN, and its index
+    (`mindspore.ops.nanmedian`).
 
     Examples:
         >>> import duograph as ms
@@ -272,7 +278,7 @@ def cov(
     fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:
-    """Covariance matrix of variables in rows (`mindspore.ops.cov`).
+    """Return the covariance matrix of variables whose samples are in rows (`mindspore.ops.cov`).
 
     Examples:
         >>> import duograph as ms
@@ -314,7 +320,8 @@ def cov(
 @tensor_method("corrcoef")
 @cached_call
 def corrcoef(input: Tensor) -> Tensor:
-    """Correlation matrix of variables in rows (`mindspore.ops.corrcoef`).
+    """Return the correlation matrix of variables whose samples are in rows
+    (`mindspore.ops.corrcoef`).
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,6 @@
 """Tensor methods about the values as a whole: bytes, address, replacement, extremes with index.
 
-Users reach them as methods of Tensor only.
+Users call them as methods of Tensor; `ops` exports no function of this module.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def _tensor_argmax_with_value(
     """Return the largest elements along an axis and their indices.
 
     Args:
-        axis: the axis; None: the largest of all elements, with index 0, both 0-d.
-        keep_dims: keep the axis with length 1.
+        axis: int; None means the largest of all elements, with index 0, both 0-d.
+        keep_dims: whether to keep the axis, with size 1.
 
     Returns:
-        (values, int64 indices); of equal elements the first.
+        (values, int64 indices); among equal elements, the first is taken.
 
     Raises:
-        TypeError: `axis` is no int.
+        TypeError: `axis` is not an int.
         ValueError: the axis is out of range.
 
     Examples:
@@ -77,7 +77,7 @@ def _tensor_ptp(self: Tensor, axis: Axis = None, keepdims: bool = False) -> Tens
 
     Args:
         axis: int or tuple of ints; None means all.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether to keep the reduced axes, with size 1.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.
@@ -107,8 +107,8 @@ def _tensor_get_bytes(self: Tensor) -> bytes:
 def _tensor_data_ptr(self: Tensor) -> int:
     """Return the address of the elements in the host's memory, after copying them there if needed.
 
-    It is a number to compare or to pass to a C library that reads; a buffer never moves, but a
-    write in place to the tensor gives it another buffer.
+    The address can be compared, or passed to a C library that only reads. A buffer never moves, but
+    a write in place binds the tensor to another buffer.
 
     Examples:
         >>> import duograph as ms
@@ -131,7 +131,7 @@ def _tensor_flush_from_cache(self: Tensor) -> None:
 
 @tensor_method("assign_value")
 def _tensor_assign_value(self: Tensor, value: Tensor) -> Tensor:
-    """Give the tensor the value of another one, with its shape and dtype; return the tensor.
+    """Set the tensor to the value, shape and dtype of another one; return the tensor.
 
     Raises:
         TypeError: `value` is not a Tensor.
@@ -150,7 +150,9 @@ def _tensor_assign_value(self: Tensor, value: Tensor) -> Tensor:
 
 @tensor_method("set_const_arg")
 def _tensor_set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
-    """Return the tensor; compiled functions decide by use whether they need a tensor's values.
+    """Return the tensor; the setting has no effect.
+
+    Compiled functions find out from the code whether they need a tensor's values.
 
     Raises:
         TypeError: `const_arg` is not a bool.
@@ -167,9 +169,9 @@ def _tensor_set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
 
 @tensor_property("data")
 def _tensor_data(self: Tensor) -> Tensor:
-    """The value of the tensor as a Tensor of its own, through which no gradient flows.
+    """The value of the tensor as a separate Tensor, through which no gradient flows.
 
-    Setting it replaces the value, with shape and dtype.
+    Setting the property replaces the value, shape and dtype of the tensor.
     """
     return stop_gradient(self)
 
@@ -183,13 +185,13 @@ _tensor_data.setter = _set_data  # type: ignore[attr-defined]
 
 @tensor_property("is_meta")
 def _tensor_is_meta(self: Tensor) -> bool:
-    """False: every tensor has values, or an initialiser that makes them when they are needed."""
+    """False, since every tensor has values, or an initialiser that makes them when needed."""
     return False
 
 
 @tensor_method("is_pinned", "is_shared")
 def _tensor_is_pinned(self: Tensor) -> bool:
-    """Return False: the backend chooses the memory of a tensor.
+    """Return False, since the backend chooses the memory of a tensor.
 
     Examples:
         >>> import duograph as ms
@@ -201,7 +203,7 @@ def _tensor_is_pinned(self: Tensor) -> bool:
 
 @tensor_method("pin_memory")
 def _tensor_pin_memory(self: Tensor) -> Tensor:
-    """Return the tensor: the backend chooses the memory of a tensor.
+    """Return the tensor unchanged, since the backend chooses the memory of a tensor.
 
     Examples:
         >>> import duograph as ms
@@ -237,11 +239,11 @@ def _from_bytes(
 
     Args:
         bytes_data: the elements, in the byte order of this machine.
-        shape: the shape; None: one axis.
-        dtype: the dtype.
+        shape: shape of the Tensor, or None for one axis.
+        dtype: dtype of the elements.
 
     Raises:
-        ValueError: the bytes do not make up a Tensor of that shape.
+        ValueError: the number of bytes does not fit the shape and dtype.
     """
     wanted = as_dtype(dtype)
     array = np.frombuffer(bytes_data, wanted.np).copy()

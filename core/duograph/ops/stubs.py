@@ -1,7 +1,7 @@
-"""Generates `_tensor_methods.pyi`, the type stub of the methods that ops install on Tensor.
+"""Generation of `_tensor_methods.pyi`, the type stub of the methods that ops install on Tensor.
 
 `python -m duograph.ops.stubs` rewrites the file, and a test compares it with `text()`. No other
-module of the package may import this one.
+module of the package may import this one, which serves development only.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Write the types int, float, bool and str as ``builtins.int`` etc. in the stub's text.
+    """Return a type's text with int, float, bool and str written as ``builtins.int`` and so on.
 
-    Tensor has methods of these names, which would hide them.
+    Tensor has methods with these names, which would hide the types in the stub.
     """
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
@@ -92,7 +92,7 @@ def _signature(function: Callable[..., object], name: str) -> str:
 
 
 def text() -> str:
-    """Return the text of the stub for the methods that are installed now."""
+    """Return the text of the stub for the methods that ops have installed on Tensor."""
     own = set(vars(Tensor)) - set(installed_methods)
     lines = [HEAD]
     for name in sorted(installed_methods):

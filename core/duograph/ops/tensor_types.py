@@ -1,6 +1,7 @@
 """Functions that query or convert tensors: shape, size, dtype, and Python numbers.
 
-Users and primitive classes call these functions. Queries must not read the values of a tensor.
+Users and primitive classes call these functions. Queries must not read the values of a tensor, so
+that they work while a graph is built.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = [
 
 @primitive("TupleToArray")
 def tuple_to_array(input_x: Sequence[bool | int | float]) -> Tensor:
-    """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
+    """Convert numbers to a 1-d tensor of int32 or float32 (`mindspore.ops.tuple_to_array`).
 
     Examples:
         >>> import duograph as ms
@@ -46,7 +47,7 @@ def tuple_to_array(input_x: Sequence[bool | int | float]) -> Tensor:
 
 @primitive("ScalarToTensor")
 def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = float32) -> Tensor:
-    """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
+    """Convert a number to a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
 
     Examples:
         >>> import duograph as ms
@@ -60,7 +61,7 @@ def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = f
 
 @primitive("ScalarToArray")
 def scalar_to_array(input_x: bool | int | float | complex) -> Tensor:
-    """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
+    """Convert a number to a 0-d tensor of the number's dtype (`mindspore.ops.scalar_to_array`).
 
     Examples:
         >>> import duograph as ms
@@ -71,7 +72,7 @@ def scalar_to_array(input_x: bool | int | float | complex) -> Tensor:
 
 
 def scalar_cast(input_x: object, input_y: object) -> bool | int | float | complex:
-    """A number as a Python number of the kind of a dtype (`mindspore.ops.scalar_cast`).
+    """Convert a number to the Python type of a dtype (`mindspore.ops.scalar_cast`).
 
     Examples:
         >>> import duograph as ms
@@ -92,7 +93,7 @@ def _tensor(name: str, x: object) -> Tensor:
 
 @primitive("Shape")
 def shape(input_x: Tensor) -> tuple[int, ...]:
-    """The shape as a tuple of ints (`mindspore.ops.shape`).
+    """Return the shape as a tuple of ints (`mindspore.ops.shape`).
 
     Examples:
         >>> import duograph as ms
@@ -107,7 +108,7 @@ shape_ = shape
 
 @primitive("TensorShape")
 def dyn_shape(input_x: Tensor) -> Tensor:
-    """The shape as a tensor of int64 (`mindspore.ops.dyn_shape`).
+    """Return the shape as a tensor of int64 (`mindspore.ops.dyn_shape`).
 
     Examples:
         >>> import duograph as ms
@@ -119,7 +120,7 @@ def dyn_shape(input_x: Tensor) -> Tensor:
 
 @primitive("Size")
 def size(input_x: Tensor) -> int:
-    """The number of elements (`mindspore.ops.size`).
+    """Return the number of elements (`mindspore.ops.size`).
 
     Examples:
         >>> import duograph as ms
@@ -130,7 +131,7 @@ def size(input_x: Tensor) -> int:
 
 
 def numel(input: Tensor) -> int:
-    """The number of elements (`mindspore.ops.numel`).
+    """Return the number of elements (`mindspore.ops.numel`).
 
     Examples:
         >>> import duograph as ms
@@ -142,7 +143,7 @@ def numel(input: Tensor) -> int:
 
 @primitive("Rank")
 def rank(input_x: Tensor) -> int:
-    """The number of axes (`mindspore.ops.rank`).
+    """Return the number of axes (`mindspore.ops.rank`).
 
     Examples:
         >>> import duograph as ms
@@ -154,7 +155,7 @@ def rank(input_x: Tensor) -> int:
 
 @primitive("DType")
 def dtype(x: Tensor) -> DType:
-    """The element type (`mindspore.ops.dtype`).
+    """Return the element type (`mindspore.ops.dtype`).
 
     Examples:
         >>> import duograph as ms
@@ -199,7 +200,7 @@ def is_complex(input: Tensor) -> bool:
 
 @tensor_method("type_as")
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """`input` converted to the dtype of `other` (`mindspore.ops.type_as`).
+    """Convert `input` to the dtype of `other` (`mindspore.ops.type_as`).
 
     Examples:
         >>> import duograph as ms
@@ -211,9 +212,9 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @tensor_method("astype")
 def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
-    """Convert every element to `dtype`. See `ops.cast`.
+    """Convert every element to `dtype`; see `ops.cast`.
 
-    Without `copy`, a tensor of that dtype is returned itself.
+    Without `copy`, a tensor that has this dtype already is returned itself.
     """
     found = cast(self, dtype)
     return identity(self) if copy and found is self else found
@@ -221,7 +222,7 @@ def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
 
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
-    """Return the name of the dtype or, with `dtype`, the tensor converted to that."""
+    """Return the name of the dtype or, given `dtype`, the tensor converted to `dtype`."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
@@ -236,9 +237,9 @@ def _tensor_to(
 ) -> Tensor:
     """Convert to a dtype, move to a device, or both.
 
-    ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
-    Without `copy`, a tensor that is there already is returned itself. `non_blocking` is the
-    opposite of `blocking` in `move_to`.
+    The call forms are ``x.to(ms.float16)``, ``x.to("CPU")``, and ``x.to(other)`` for the dtype and
+    device of a tensor. Without `copy`, a tensor that has the dtype and device already is returned
+    itself. `non_blocking` is the opposite of `blocking` in `Tensor.move_to`.
     """
     for value in args:
         if isinstance(value, Tensor):
@@ -289,7 +290,7 @@ for _name, _dtype_name in {
 
 @tensor_method("set_dtype")
 def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
-    """Convert every element to `dtype`, in place. Returns the tensor."""
+    """Convert every element to `dtype`, in place; return the tensor."""
     self._rebind(cast(self, dtype))
     return self
 
@@ -302,7 +303,10 @@ def _tensor_clone(self: Tensor) -> Tensor:
 
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
-    """Wait until the tensor's values are computed, as `asnumpy` also does."""
+    """Wait until the tensor's values are computed, as `asnumpy` also does.
+
+    `blocking` has no effect.
+    """
     self._values()
 
 

@@ -1,7 +1,8 @@
-"""Copies of tensors: to another device, and as the contents of a new tensor.
+"""Copies of tensors: to another device, and as the elements of a new tensor.
 
-Gradients flow through both. A transfer is no op of a graph, because all values of a graph are on
-one device; eager mode records it on the tape as a Python function.
+Users call `move_to`; the Tensor constructor uses `_recorded_value`. Gradients flow through both. A
+transfer must not become an op of a graph, because all values of a graph are on one device; eager
+mode records it on the tape as a Python function.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ __all__ = ["move_to"]
 def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """Return a copy of the tensor on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
 
-    Devices that can copy without the host do so. Gradients flow back to the device of the tensor. A
-    compiled function runs on one device: a function that moves tensors between two runs line by
-    line.
+    The copy bypasses the host if both devices can do so. Gradients flow back to the device of the
+    tensor. A compiled function runs on one device, so a function that moves tensors between two
+    devices is executed by Python instead.
 
     Args:
-        to: the device.
-        blocking: wait for the values. False: the copy may be under way when the call returns, and
-            the first use of the result waits for it.
+        to: name of the device.
+        blocking: whether to wait for the values. If False, the copy may be incomplete when the call
+            returns, and the first use of the result waits for it.
 
     Raises:
-        RuntimeError: no such device here.
+        RuntimeError: this machine has no such device.
 
     Examples:
         >>> import duograph as ms
@@ -68,7 +69,7 @@ def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 
 @tensor_method("to_dlpack")
 def _tensor_to_dlpack(self: Tensor) -> object:
-    """Return a DLPack capsule that shares the tensor's memory, for one consumer.
+    """Return a DLPack capsule of the tensor's memory, which one consumer may take.
 
     Examples:
         >>> import duograph as ms
@@ -82,7 +83,7 @@ def _tensor_to_dlpack(self: Tensor) -> object:
 def move_to(input: Tensor, to: str = "CPU", blocking: bool = True) -> Tensor:
     """Return a copy of a tensor on another device (`mindspore.ops.move_to`).
 
-    Args, errors and gradients are those of `Tensor.move_to`.
+    Arguments, errors and gradients are those of `Tensor.move_to`.
 
     Examples:
         >>> import duograph as ms
@@ -95,8 +96,8 @@ def move_to(input: Tensor, to: str = "CPU", blocking: bool = True) -> Tensor:
 def _copied_to(x: Tensor, device: Device, blocking: bool) -> Tensor:
     """Return a new Tensor on `device` with a copy of the values of `x`.
 
-    The host has no part in the copy if the backends can do without it. Otherwise, and without
-    `blocking`, the new Tensor waits for its values at its first use.
+    The copy bypasses the host if the backends can do so. If it goes through the host and `blocking`
+    is False, the new Tensor may wait for its values at its first use.
     """
     settle(x)
     type_ = x._type
@@ -120,7 +121,7 @@ def _copied_to(x: Tensor, device: Device, blocking: bool) -> Tensor:
 def _recorded_value(data: object, dtype: DType | None) -> Tensor:
     """Create a tensor from nested lists that contain tensors; gradients flow to each of them.
 
-    `dtype` None means the dtype to which the elements promote.
+    If `dtype` is None, the elements are promoted to a common dtype.
     """
     if isinstance(data, Tensor):
         return identity(data) if dtype in (None, data.dtype) else cast(data, dtype)

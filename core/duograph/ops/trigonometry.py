@@ -1,6 +1,7 @@
-"""Trigonometric functions and their inverses.
+"""Trigonometric functions and their inverses, as elementwise ops.
 
-Every family may use these element-wise ops. Angles are in radians, except in deg2rad and rad2deg.
+Users and other ops call them. Angles are in radians, except in deg2rad and rad2deg. Decompositions
+must stay accurate near the roots.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def signed(x: Tensor, size: Tensor) -> Tensor:
 
 @op(method="sin", primitive="Sin", dtypes=INEXACT, promote="float")
 def sin(input: Tensor):
-    """Sine of the elements, in radians (`mindspore.ops.sin`).
+    """Return the sine of the elements, which are angles in radians (`mindspore.ops.sin`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -81,10 +82,10 @@ def _(x, out, dout):
 
 @op(method="cos", primitive="Cos", dtypes=INEXACT, promote="float")
 def cos(input: Tensor):
-    """Cosine of the elements, in radians (`mindspore.ops.cos`).
+    """Return the cosine of the elements, which are angles in radians (`mindspore.ops.cos`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -122,10 +123,10 @@ def _(x):
 
 @op(method="tan", primitive="Tan", dtypes=INEXACT, promote="float")
 def tan(input: Tensor):
-    """Tangent of the elements, in radians (`mindspore.ops.tan`).
+    """Return the tangent of the elements, which are angles in radians (`mindspore.ops.tan`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -157,10 +158,10 @@ def _(x):
 
 @op(method=["asin", "arcsin"], primitive="Asin", dtypes=INEXACT, promote="float")
 def asin(input: Tensor):
-    """Inverse sine, in radians; NaN outside [-1, 1] (`mindspore.ops.asin`).
+    """Return the inverse sine, in radians; NaN outside [-1, 1] (`mindspore.ops.asin`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -192,10 +193,10 @@ def _(x):
 
 @op(method=["acos", "arccos"], dtypes=INEXACT, promote="float", primitive=["Acos", "ACos"])
 def acos(input: Tensor):
-    """Inverse cosine, in radians; NaN outside [-1, 1] (`mindspore.ops.acos`).
+    """Return the inverse cosine, in radians; NaN outside [-1, 1] (`mindspore.ops.acos`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -229,10 +230,10 @@ def _(x):
 
 @op(method=["atan", "arctan"], primitive="Atan", dtypes=INEXACT, promote="float")
 def atan(input: Tensor):
-    """Inverse tangent, in radians (`mindspore.ops.atan`).
+    """Return the inverse tangent, in radians (`mindspore.ops.atan`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -274,10 +275,11 @@ def _(x):
 
 @op(method=["atan2", "arctan2"], primitive="Atan2", dtypes=FLOATING, promote="float")
 def atan2(input: Tensor, other: Tensor):
-    """The angle of the point (`other`, `input`), in radians (`mindspore.ops.atan2`).
+    """Return the angle of the point (`other`, `input`), in radians (`mindspore.ops.atan2`).
 
     Args:
-        input: Tensor of any shape, or a number; floating; integers and bool are taken as float32.
+        input: Tensor of any shape, or a number; floating; integers and bool are converted to
+            float32.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -327,10 +329,10 @@ def _(x, y):
 
 @op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float", elementwise=True)
 def sinc(input: Tensor):
-    """``sin(pi x) / (pi x)``, 1 at zero (`mindspore.ops.sinc`).
+    """Return ``sin(pi x) / (pi x)`` for each element x, and 1 at zero (`mindspore.ops.sinc`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -351,10 +353,10 @@ def sinc(input: Tensor):
 
 @op(method="deg2rad", dtypes=FLOATING, promote="float", elementwise=True)
 def deg2rad(x: Tensor):
-    """Degrees as radians (`mindspore.ops.deg2rad`).
+    """Convert degrees to radians (`mindspore.ops.deg2rad`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.
@@ -369,10 +371,10 @@ def deg2rad(x: Tensor):
 
 @op(method="rad2deg", dtypes=FLOATING, promote="float", elementwise=True)
 def rad2deg(x: Tensor):
-    """Radians as degrees (`mindspore.ops.rad2deg`).
+    """Convert radians to degrees (`mindspore.ops.rad2deg`).
 
     Args:
-        x: Tensor of any shape; floating; integers and bool are taken as float32.
+        x: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `x`.

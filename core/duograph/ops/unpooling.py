@@ -1,6 +1,7 @@
 """Inverse and fractional max pooling, and columns of windows: max_unpool2d, col2im and others.
 
-Users call them. All are made of gathers and scatters, so they run and differentiate everywhere.
+Users call them. All are made of gathers and scatters, so they run on every backend and have
+gradients.
 """
 
 from __future__ import annotations
@@ -71,13 +72,15 @@ def max_unpool1d(
     x: Tensor, indices: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Put the maxima of `max_pool1d` back, with zeros between (`mindspore.ops.max_unpool1d`).
+    """Put the maxima of `max_pool1d` back, with zeros elsewhere (`mindspore.ops.max_unpool1d`).
 
     Args:
         x: Tensor (N, C, L) or (C, L).
-        indices: where each element was, as `max_pool1d` returns it; integer.
-        kernel_size, stride, padding: of the pooling; the stride is `kernel_size` by default.
-        output_size: size of the result, where several were pooled to that of `x`.
+        indices: integer Tensor: where each element was, as `max_pool1d` returns it.
+        kernel_size, stride, padding: arguments of the pooling; the stride is `kernel_size` by
+            default.
+        output_size: size of the result, needed where several sizes are pooled to that of `x`; or
+            None.
 
     Returns:
         Tensor (N, C, L') or (C, L').
@@ -99,11 +102,12 @@ def max_unpool2d(
     x: Tensor, indices: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Put the maxima of `max_pool2d` back, with zeros between (`mindspore.ops.max_unpool2d`).
+    """Put the maxima of `max_pool2d` back, with zeros elsewhere (`mindspore.ops.max_unpool2d`).
 
     Args:
         x: Tensor (N, C, H, W) or (C, H, W).
-        indices, kernel_size, stride, padding, output_size: as of `max_unpool1d`.
+        indices, kernel_size, stride, padding, output_size: arguments of
+            `max_unpool1d`.
 
     Returns:
         Tensor (N, C, H', W') or (C, H', W').
@@ -121,11 +125,12 @@ def max_unpool3d(
     x: Tensor, indices: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Put the maxima of `max_pool3d` back, with zeros between (`mindspore.ops.max_unpool3d`).
+    """Put the maxima of `max_pool3d` back, with zeros elsewhere (`mindspore.ops.max_unpool3d`).
 
     Args:
         x: Tensor (N, C, D, H, W) or (C, D, H, W).
-        indices, kernel_size, stride, padding, output_size: as of `max_unpool1d`.
+        indices, kernel_size, stride, padding, output_size: arguments of
+            `max_unpool1d`.
 
     Returns:
         Tensor (N, C, D', H', W') or (C, D', H', W').
@@ -165,11 +170,19 @@ class _MaxUnpool(Primitive):
 
 
 class MaxUnpool2D(_MaxUnpool):
-    """`MaxUnpool2D(ksize, strides=0, pads=0, output_shape=(), data_format="NCHW")(x, argmax)`."""
+    """Inverse of two-dimensional max pooling, with zeros elsewhere.
+
+    `MaxUnpool2D(ksize, strides=0, pads=0, output_shape=(), data_format="NCHW")(x, argmax)`; strides
+    of 0 mean `ksize`.
+    """
 
 
 class MaxUnpool3D(_MaxUnpool):
-    """`MaxUnpool3D(ksize, strides=0, pads=0, output_shape=(), data_format="NCDHW")(x, argmax)`."""
+    """Inverse of three-dimensional max pooling, with zeros elsewhere.
+
+    `MaxUnpool3D(ksize, strides=0, pads=0, output_shape=(), data_format="NCDHW")(x, argmax)`;
+    strides of 0 mean `ksize`.
+    """
 
     _n = 3
     _format = "NCDHW"
@@ -187,7 +200,8 @@ class MaxUnpool3D(_MaxUnpool):
 def _starts(unit: Tensor, size: int, kernel: int, count: int) -> Tensor:
     """Return where the windows of fractional pooling begin on an axis, int64 (rows, count).
 
-    They depend on a random number for each row, `unit` (rows, 1).
+    `unit` (rows, 1) has a random number for each row, `size` is the size of the axis, `kernel` that
+    of a window, and `count` the number of windows.
     """
     if count == 1:
         return fill((unit.shape[0], 1), size - kernel, int64)
@@ -249,14 +263,14 @@ def fractional_max_pool2d(
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """Max pooling over windows at random places (`mindspore.ops.fractional_max_pool2d`).
+    """Apply max pooling to windows at random positions (`mindspore.ops.fractional_max_pool2d`).
 
     Args:
         input: Tensor (N, C, H, W) or (C, H, W).
         kernel_size: int, or (height, width) of a window.
-        output_size: int, or (height, width) of the result; or
-        output_ratio: its ratio to the input.
-        return_indices: return where each maximum is, too.
+        output_size: int, or (height, width) of the result; or None.
+        output_ratio: ratio of the result's size to that of the input; or None.
+        return_indices: whether to return also the index of each maximum.
         _random_samples: Tensor (N, C, 2) of numbers in [0, 1); default random ones.
 
     Returns:
@@ -281,7 +295,8 @@ def fractional_max_pool3d(
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """As `fractional_max_pool2d`, of (N, C, D, H, W) (`mindspore.ops.fractional_max_pool3d`).
+    """Do what `fractional_max_pool2d` does, for tensors (N, C, D, H, W)
+    (`mindspore.ops.fractional_max_pool3d`).
 
     Examples:
         >>> import duograph as ms
@@ -305,18 +320,30 @@ class _Fractional(Primitive):
         self.data_format = wanted_format(name, data_format, (self._format,))
 
     def __call__(self, input_x: Tensor, random_samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the fractional pooling windows, their flat indices)."""
+        """Return (maxima of the fractional pooling windows, their flat spatial indices).
+
+        `random_samples` (N, C, axes) has random numbers in [0, 1), which determine where windows
+        begin.
+        """
         return _fractional(
             self.name, input_x, self.ksize, self.output_shape, None, random_samples, self._n
         )
 
 
 class FractionalMaxPoolWithFixedKsize(_Fractional):
-    """`FractionalMaxPoolWithFixedKsize(ksize, output_shape)(input_x, random_samples)`."""
+    """Fractional max pooling of (N, C, H, W).
+
+    `FractionalMaxPoolWithFixedKsize(ksize, output_shape)(input_x, random_samples)` returns (values,
+    indices).
+    """
 
 
 class FractionalMaxPool3DWithFixedKsize(_Fractional):
-    """`FractionalMaxPool3DWithFixedKsize(ksize, output_shape)(x, random_samples)`."""
+    """Fractional max pooling of (N, C, D, H, W).
+
+    `FractionalMaxPool3DWithFixedKsize(ksize, output_shape)(x, random_samples)` returns (values,
+    indices).
+    """
 
     _n = 3
     _format = "NCDHW"
@@ -332,12 +359,13 @@ def col2im(
     input_x: Tensor, output_size: Tensor | Sequence[int], kernel_size: Ints, dilation: Ints,
     padding_value: Ints, stride: Ints,
 ) -> Tensor:  # fmt: skip
-    """Add columns of windows to an image (`mindspore.ops.col2im`).
+    """Sum columns of sliding windows to an image (`mindspore.ops.col2im`).
 
     Args:
         input_x: Tensor (N, C, elements of a window, windows).
-        output_size: (height, width) of the image, also as integer Tensor.
-        kernel_size, dilation, padding_value, stride: of the windows.
+        output_size: (height, width) of the image: ints or an integer Tensor.
+        kernel_size, dilation, padding_value, stride: size, dilation, padding and distance of the
+            windows.
 
     Returns:
         Tensor (N, C, height, width).
@@ -362,7 +390,10 @@ def col2im(
 
 
 class Col2Im(Primitive):
-    """`Col2Im(kernel_size, dilation=1, padding=0, stride=1)(x, output_size)`."""
+    """Sum of columns of sliding windows to an image.
+
+    `Col2Im(kernel_size, dilation=1, padding=0, stride=1)(x, output_size)`.
+    """
 
     def __init__(
         self, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
@@ -377,7 +408,10 @@ class Col2Im(Primitive):
 
 
 class Im2Col(Primitive):
-    """`Im2Col(ksizes, strides=1, dilations=1, pads=0)(x)` -> (N, C, elements, windows)."""
+    """Columns of sliding windows: `Im2Col(ksizes, strides=1, dilations=1, pads=0)(x)`.
+
+    The result has shape (N, C, elements of a window, windows).
+    """
 
     def __init__(
         self, ksizes: Ints, strides: Ints = 1, dilations: Ints = 1, pads: Ints = 0
@@ -387,7 +421,10 @@ class Im2Col(Primitive):
         self.dilations, self.pads = dilations, pads
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Copy the sliding windows of an image (N, C, H, W) to columns, (N, C, kernel, windows)."""
+        """Copy the sliding windows of an image (N, C, H, W) to columns.
+
+        The result has shape (N, C, elements of a window, windows).
+        """
         found = unfold.public(x, self.ksizes, self.dilations, self.pads, self.strides)
         n, c = x.shape[:2]
         return reshape_to(found, (n, c, found.shape[1] // c, found.shape[2]))

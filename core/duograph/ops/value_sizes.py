@@ -1,7 +1,7 @@
 """Ops whose result size depends on values: nonzero, unique, masked_select.
 
-They run on the host. In a graph under construction they must raise, because their result's shape is
-unknown.
+Users call them. The ops run on the host. In a graph under construction they must raise an error,
+because the shapes of their results are unknown; a compiled function then calls Python.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _needs_values(name: str) -> Callable[..., NoReturn]:
 
 @op(name="nonzero", composite=False, differentiable=False, host=True)
 def nonzero_by(input: Tensor):
-    """Primitive op, on the host: int64 coordinates of the nonzero elements, one row each."""
+    """Primitive op, on the host: int64 coordinates of the nonzero elements, a row for each."""
 
 
 nonzero_by.infer(_needs_values("nonzero"))
@@ -64,11 +64,12 @@ def _(x):
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """Where the elements are not zero (`mindspore.ops.nonzero`).
+    """Return the coordinates of the elements that are not zero (`mindspore.ops.nonzero`).
 
     Args:
         input: Tensor of any shape and dtype.
-        as_tuple: one 1-d Tensor an axis, else one Tensor with a row an element.
+        as_tuple: whether to return a 1-d Tensor for each axis, else one Tensor with a row for each
+            element.
 
     Returns:
         Tensor of int64 of shape (number of elements, ndim), or a tuple of Tensors.
@@ -97,7 +98,7 @@ tensor_method("nonzero")(nonzero)
 @primitive("NonZero", op="nonzero")
 @tensor_method("argwhere")
 def argwhere(input: Tensor) -> Tensor:
-    """Where the elements are not zero, a row an element (`mindspore.ops.argwhere`).
+    """Return the coordinates of the nonzero elements, a row for each (`mindspore.ops.argwhere`).
 
     Examples:
         >>> import duograph as ms
@@ -112,7 +113,7 @@ def argwhere(input: Tensor) -> Tensor:
 @primitive("MaskedSelect")
 @tensor_method("masked_select")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where a mask holds, on one axis (`mindspore.ops.masked_select`).
+    """Return the elements where a mask is True, on one axis (`mindspore.ops.masked_select`).
 
     Args:
         input: Tensor.
@@ -142,7 +143,11 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @op(name="unique", composite=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive op, on the host: (distinct elements or slices, indices into them, counts)."""
+    """Primitive op, on the host: (distinct elements or slices, indices into them, counts).
+
+    The indices, one for each element (or slice along `axis`), tell which of the distinct ones it
+    is.
+    """
 
 
 unique_by.infer(_needs_values("unique"))
@@ -172,9 +177,9 @@ def _unique(x, sorted, axis):
 
 @primitive("Unique", op="unique")
 def unique(input: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct elements, and which of them each element is (`mindspore.ops.unique`).
+    """Return the distinct elements, and which of them each element is (`mindspore.ops.unique`).
 
-    They come in the order of their first occurrence.
+    The distinct elements are in the order of their first occurrence.
 
     Returns:
         (values of one axis, int32 indices of the shape of `input`).
@@ -200,9 +205,10 @@ def _tensor_unique(
     """Return the distinct elements and, on request, inverse indices and counts.
 
     Args:
-        sorted: return them in ascending order, else in the order of first occurrence.
-        return_inverse, return_counts: return these too (int64).
-        dim: compare the slices of this axis.
+        sorted: whether they are in ascending order, else in the order of first occurrence.
+        return_inverse: whether to return which of the distinct elements each element is, int64.
+        return_counts: whether to return how often each distinct element occurs, int64.
+        dim: axis whose slices are compared, or None for all elements.
     """
     axis = None if dim is None else axis_of("unique", dim, len(self.shape))
     found = unique_by(self, bool(sorted), axis)  # in compiled code an object of Python's
@@ -214,7 +220,7 @@ def _tensor_unique(
 
 @op(name="unique_consecutive", composite=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive op, on the host: as `unique`, but merges only adjacent equal elements."""
+    """Primitive op, on the host: like `unique`, but merges only adjacent equal elements."""
 
 
 unique_consecutive_by.infer(_needs_values("unique_consecutive"))
@@ -242,13 +248,13 @@ def _(x, axis):
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """The elements without those that equal the one before (`mindspore.ops.unique_consecutive`).
+    """Drop elements that equal the one before (`mindspore.ops.unique_consecutive`).
 
     Args:
         input: Tensor of any shape.
-        return_inverse, return_counts: return also which of the values each element is, and how
-            often each is there (int64).
-        dim: compare the slices of this axis; default the flattened elements.
+        return_inverse, return_counts: whether to return also which of the values each element is,
+            and the number of elements of each value (int64).
+        dim: axis whose slices are compared; default the flattened elements.
 
     Examples:
         >>> import duograph as ms
@@ -266,7 +272,7 @@ def unique_consecutive(
 @primitive("UniqueWithPad")
 @tensor_method("unique_with_pad")
 def unique_with_pad(x: Tensor, pad_num: Tensor | int | float) -> tuple[Tensor, Tensor]:
-    """As `unique`, the values filled up with a number to the size of `x`
+    """Do what `unique` does, and pad the values by a number to the size of `x`
     (`mindspore.ops.unique_with_pad`).
 
     Examples:

@@ -1,7 +1,7 @@
-"""Helpers for sliding windows: output sizes, padding and strided views.
+"""Helpers for sliding windows: output sizes, padding and strided copies.
 
-Convolution, pooling and unfold call these functions. They work on (N, C, spatial...) and must not
-know a data format.
+Convolution, pooling and unfold call these functions. They work on (N, C, spatial...); other data
+formats must be converted by the callers.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def window_sizes(
 ) -> tuple[int, ...]:
     """Return the number of windows along each spatial axis.
 
+    `sizes` are the input's sizes along these axes, `name` the user's function in errors.
+
     Raises:
         ValueError: a window is larger than the padded input, or an argument is not positive.
     """
@@ -55,10 +57,12 @@ def window_sizes(
 
 
 def pad_pairs(name: str, padding: object, n: int) -> tuple[tuple[int, int], ...]:
-    """Return a (low, high) pair for each of `n` axes from one int, `n` ints or `2n` ints.
+    """Return a pair (cells before, cells after) for each of `n` axes.
+
+    `padding` is one int, `n` ints, `2n` ints or `n` pairs; `name` is the user's function in errors.
 
     Raises:
-        TypeError: something else.
+        TypeError: `padding` has another type.
         ValueError: another number of ints, or negative ones.
     """
     if (
@@ -87,7 +91,9 @@ def mode_padding(
     stride: Ints,
     dilation: Ints,
 ) -> tuple[tuple[int, int], ...]:
-    """Return the (low, high) padding per axis for MindSpore's pad_mode: same, valid or pad.
+    """Return the (before, after) padding per axis for MindSpore's pad_mode: same, valid or pad.
+
+    `padding` is used by the mode "pad" only; `sizes` are the input's sizes along the spatial axes.
 
     Raises:
         ValueError: another mode, or padding given with a mode other than pad.
@@ -126,9 +132,10 @@ def convolution_arguments(
     sizes: tuple[int, ...],
     kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return stride, padding and dilation per axis, as the primitive expects them.
+    """Return (stride, padding, dilation), each with an item per spatial axis.
 
-    Results are cached, because a layer repeats the same arguments on every call.
+    The arguments are those of users, made hashable. Results are cached, because a layer repeats the
+    same arguments on every call.
     """
     n = len(kernel)
     strides = tuple_of(name, "stride", stride, n)
@@ -141,7 +148,7 @@ def convolution_arguments(
 
 
 def hashable(value: object) -> Hashable:
-    """Convert lists to tuples, so that arguments can be keys of a dictionary."""
+    """Convert lists, nested ones too, to tuples, so that arguments can be keys of a dictionary."""
     if isinstance(value, (list, tuple)):
         return tuple(hashable(v) for v in value)
     if isinstance(value, (dict, set)):
@@ -150,7 +157,7 @@ def hashable(value: object) -> Hashable:
 
 
 def padded(x: Tensor, padding: Pairs, value: int | float) -> Tensor:
-    """Pad the spatial axes (from 2 on) of `x` with `value`; negative padding crops."""
+    """Pad the spatial axes (from axis 2 on) of `x` with `value`; negative pads remove elements."""
     lead = x.ndim - len(padding)
     if any(p < 0 for pair in padding for p in pair):
         begin = (0,) * lead + tuple(max(-low, 0) for low, _ in padding)
@@ -175,7 +182,10 @@ def windows(
     out: Ints,
     value: int | float = 0,
 ) -> Tensor:
-    """Return all windows of `x`, of shape (N, C, kernel..., out...)."""
+    """Return all windows of `x`, of shape (N, C, kernel..., out...).
+
+    `out` has the number of windows along each spatial axis; padded cells are `value`.
+    """
     x = padded(x, padding, value)
     steps = []
     step = 1
@@ -195,10 +205,10 @@ def windows(
 def coordinates(
     kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
 ) -> list[Tensor]:
-    """Return, per spatial axis, the input coordinate of each element of each window.
+    """Return, for each spatial axis, the input coordinate of each element of each window.
 
-    The tensors are int64 of shape (kernel..., out...). A coordinate outside [0, n) is in the
-    padding.
+    The tensors are int64 of shape (kernel..., out...). A coordinate outside [0, size of the axis)
+    is in the padding. `out` has the number of windows along each axis.
     """
     shape = (*kernel, *out)
     found = []
@@ -220,7 +230,7 @@ def overlap_add(
 ) -> Tensor:
     """Sum (N, C, kernel..., out...) where windows overlap: the adjoint of `windows`.
 
-    The result has shape (N, C, sizes...).
+    The result has shape (N, C, sizes...). `out` has the number of windows along each spatial axis.
     """
     n, c = parts.shape[:2]
     large = [size + low + high for size, (low, high) in zip(sizes, padding, strict=True)]

@@ -1,8 +1,8 @@
 """Self-contained HTML pages: data, styles and scripts in one file that loads nothing.
 
 `compiler` and `cli` call `render` with plain data. A page is `page.html` with the style sheet, the
-scripts and the data filled in; the scripts draw everything from the data. Nothing here knows what
-a program is.
+scripts and the data filled in; the scripts draw everything from the data. The module must not
+import the compiler: it only formats the data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCRIPTS = ("layout.js", "page.js")
 class Page:
     """A self-contained HTML page; `str()` is its text.
 
-    A notebook shows it in a frame.
+    A notebook displays the page in a frame.
 
     Examples:
         >>> import duograph as ms
@@ -75,7 +75,8 @@ def render(title: str, data: dict[str, object]) -> Page:
 
     Args:
         title: the title, in plain text.
-        data: what `compiler.program_facts.page_facts` returns: lists, strings and numbers alone.
+        data: dictionary from `compiler.program_facts.page_facts`, of lists, strings and numbers
+            alone.
     """
     # in a script, "<" could begin a closing tag or a comment
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")

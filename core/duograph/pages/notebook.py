@@ -1,7 +1,8 @@
 """Fragments of HTML that notebooks show: tables, and text that opens on a click.
 
-`_repr_html_` methods of tensors, Cells, summaries and compiled functions call it. A fragment
-carries its own style, loads nothing, and escapes all text; colours come from the notebook.
+The `_repr_html_` methods of tensors, Cells, summaries and compiled functions call these functions.
+A fragment carries its own style, loads nothing, and escapes all text; colours come from the
+notebook.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, foo
 
     Args:
         head: titles of the columns.
-        rows: one text per column each.
+        rows: the rows, each with one text per column.
         left: number of columns, from the first one on, that are aligned to the left.
         foot: number of rows at the end that are sums.
     """
@@ -65,13 +66,19 @@ def pre(text: str) -> str:
 
 
 def unfolding(title: str, content: str, opened: bool = False) -> str:
-    """Return HTML `content` under a title that opens it on a click."""
+    """Return HTML `content` under a title; a click on the title shows or hides the content.
+
+    `opened` says whether the content is shown at first.
+    """
     mark = " open" if opened else ""
     return f"<details{mark}><summary>{html.escape(title)}</summary>{content}</details>"
 
 
 def bars(counts: Sequence[int], low: str, high: str) -> str:
-    """Return a histogram as a small SVG drawing; `low` and `high` are the labels of its ends."""
+    """Return a histogram as a small SVG drawing, with one bar for each count.
+
+    `low` and `high` are the labels of its two ends.
+    """
     width, height = 6, 40
     top = max([1, *counts])
     drawn = "".join(

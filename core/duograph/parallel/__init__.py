@@ -1,7 +1,8 @@
 """Dividing programs among ranks (`mindspore.parallel`).
 
-`Layout` says how a tensor is divided; `Cell.shard`, `Primitive.shard` and `shard` apply layouts,
-and everything else follows. docs/parallel.md is the guide.
+`Layout` says how a tensor is divided; `Cell.shard`, `Primitive.shard` and `shard` apply layouts to
+some values, from which those of all others are derived. Users import the package; docs/parallel.md
+is their guide.
 """
 
 from __future__ import annotations

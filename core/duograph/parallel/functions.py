@@ -1,6 +1,7 @@
-"""`shard`, which shards a Cell or function over ranks, and the whole value of a sharded Parameter.
+"""`shard` divides a Cell or function among ranks; `gathered` returns a Parameter's whole value.
 
-Users call them as `duograph.parallel.NAME`. Nothing here partitions a graph; `sharding` does.
+Users call them as `duograph.parallel.NAME`. The module must not partition graphs itself; the
+package `sharding` does.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ def shard(
     """Return a Cell or function, compiled, whose arguments are divided among ranks
     (`mindspore.parallel.shard`).
 
-    It has an effect on several ranks in the parallel mode ``"semi_auto_parallel"``, in both modes.
+    It has an effect only on several ranks in the parallel mode ``"semi_auto_parallel"``; the
+    function is then compiled even in PYNATIVE_MODE.
 
     Args:
         fn: Cell or function of Tensors.
         in_strategy: tuple with a `Layout`, or a tuple of numbers of parts, per argument.
-        out_strategy: the same for results; None: they follow.
+        out_strategy: the same for the results; None derives their layouts.
         parameter_plan: for a Cell, a dict from names of Parameters to a `Layout` or such a tuple.
 
     Raises:
@@ -84,7 +86,7 @@ def _no_cell(fn: object) -> Cell:
 
 
 def gathered(parameter: Parameter) -> Tensor:
-    """Return the whole value of a Parameter; the ranks that share it wait for each other.
+    """Return the whole value of a Parameter that is divided among ranks, which must all call this.
 
     MindSpore has no such function. The result is a copy on the host.
 

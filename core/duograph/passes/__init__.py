@@ -1,9 +1,10 @@
 """Graph passes, and the order in which they run.
 
-A pass is a function from graph to graph; related ones share a module. It keeps the parameters, the
-number and order of the results, and every bit of their values; passes of levels above O0 may
-change the order in which floats are summed and the sign of zeros. It rewrites the sub-graphs of
-nodes as well, each once. `execution.lower` runs the pipeline through `ir.optimizer`.
+A pass is a function from graph to graph; related passes share a module. A pass keeps the
+parameters, the number and order of the results, and every bit of their values. As an exception,
+passes of levels above O0 may change the order in which floats are summed and the sign of zeros. It
+also rewrites the sub-graphs of nodes, each sub-graph only once. `execution.lower` runs the pipeline
+through `ir.optimizer`.
 
 How to add a rewrite:
 
@@ -86,8 +87,8 @@ CLEANUP = (
 def clean_up(graph: Graph, context: PassContext) -> Graph:
     """Run `CLEANUP` and then all plugins' graph passes on a graph; return the new graph.
 
-    A graph of one node without sub-graphs is returned as it is: eager mode prepares each op as such
-    a graph.
+    A graph of one node without sub-graphs is returned unchanged. Eager mode makes such a graph for
+    each op.
     """
     if is_single_op(graph):
         return graph
@@ -128,9 +129,10 @@ PIPELINE = (
 def run(graph: Graph, context: PassContext | None = None) -> Graph:
     """Run the graph passes of a jit level (O0 to O2) on a graph; return the new graph.
 
-    With `set_context(debug=True)` the verifier checks the graph before the first pass and after
-    each one. It always checks the graph after a plugin's pass. `context.watch` is called with the
-    graph before the first pass ("read"), after each pass, and at the end ("done").
+    The level is that of `context`; without a context it is O0. With `set_context(debug=True)` the
+    verifier checks the graph before the first pass and after each one. It always checks the graph
+    after a plugin's pass. `context.watch` is called with the graph before the first pass ("read"),
+    after each pass, and at the end ("done").
     """
     context = context or PassContext()
     watched = _is_watched(context)
@@ -162,7 +164,7 @@ def _is_watched(context: PassContext) -> bool:
 
 
 def _show(name: str, graph: Graph, context: PassContext) -> None:
-    """Verify a graph if the debug setting is on, and pass it to `context.watch`, if that is set."""
+    """Verify a graph if the debug setting is on; call `context.watch` with it, if there is one."""
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:
@@ -178,7 +180,8 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
     """Return the graph of an op's body, or of its decomposition rule, after the passes of O0.
 
-    The parameters have the given types; None is an absent optional operand. The graph is cached.
+    The parameters of the graph have the given types; None is an absent optional operand. The graph
+    is cached.
     """
     return _cleaned(expand(op, types, attributes))
 
@@ -199,8 +202,8 @@ def decomposition(
 ) -> Graph | None:
     """Return the graph of simpler ops that computes an op on a backend, after the passes of O0.
 
-    It comes from the backend's own decomposition of the op, or else from the op's body or
-    decomposition rule; None if there is none of these.
+    The graph is the backend's own decomposition of the op, or else the op's body or decomposition
+    rule. The result is None if none of these exists.
 
     Raises:
         BackendError: the backend's decomposition failed, or computes results of other types.
@@ -216,15 +219,18 @@ def decomposition(
 
 
 class _Declined(Exception):
-    """Raised while a decomposition is traced that returned NotImplemented (see `_declining`)."""
+    """Raised while a backend's decomposition of an op is traced, if it returned NotImplemented.
+
+    A decomposition returns NotImplemented for operands that it does not support.
+    """
 
 
 @functools.lru_cache(maxsize=1024)
 def _declining(rule: Callable[..., object]) -> Callable[..., object]:
-    """Return a decomposition like `rule` that raises `_Declined` for refused operands.
+    """Return a decomposition like `rule` that raises `_Declined` where `rule` declines.
 
-    A backend's decomposition returns NotImplemented for operands that it does not take. The
-    exception ends the tracing of such a call.
+    A backend's decomposition declines operands that it does not support by returning
+    NotImplemented. The exception ends the tracing of such a call.
     """
 
     @functools.wraps(rule)
@@ -244,7 +250,7 @@ def _backend_decomposition(
     types: tuple[TensorType | None, ...],
     attributes: Attributes,
 ) -> Graph | None:
-    """Trace a backend's decomposition of an op; None if it does not take these operands.
+    """Trace a backend's decomposition of an op; return None if it does not support these operands.
 
     Raises:
         BackendError: the decomposition failed, or computes results of other types.
@@ -279,7 +285,7 @@ def context_of(
 ) -> PassContext:
     """Return the facts that passes of a jit level above O0 may use (`PassContext`).
 
-    The arguments are those of `Optimizer.optimize`.
+    `ir.optimizer.Optimizer.optimize` describes the arguments.
     """
     backend = registry.backend(device.name)
 

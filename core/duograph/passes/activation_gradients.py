@@ -7,8 +7,9 @@
 
 The fused region of the activation then computes common parts, such as the tanh, once, and the
 program keeps the derivative in memory instead of the activation's operand. The gradient ops that
-the pass handles are linear in their first operand, so results keep every bit. With 16-bit floats
-the product would be rounded twice; the pass leaves such gradients as they are.
+the pass handles compute `dout * derivative(x)`. The pass computes the same two factors and the same
+product, so results keep every bit. With 16-bit floats the derivative and the product would each be
+rounded; the pass therefore leaves such gradients unchanged.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Compute each activation's derivative beside it; make its gradient a multiplication.
+    """Compute each activation's derivative beside it; make its gradient op a multiplication.
 
-    This applies only if just the activation and its gradient read the activation's operand.
+    This applies only if nothing but the activation and its gradient reads the activation's operand.
     """
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:
@@ -85,10 +86,11 @@ def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
 def _gradient_of(
     node: GraphNode, readers: Mapping[int | None, list[GraphNode]], types: Sequence[ValueType]
 ) -> GraphNode | None:
-    """Return the gradient node of an activation whose derivative may be computed beside it.
+    """Return the gradient node of an activation whose derivative may be saved, or None.
 
-    `readers` are the nodes that read each value. Returns None unless the activation and one
-    gradient node alone read the activation's operand, with equal types of float32 or float64.
+    The derivative may be computed beside the activation if only the activation and one gradient
+    node read the activation's operand, and if the operand and the gradient's `dout` have the same
+    type of float32 or float64. `readers` maps a value to the nodes that read it.
     """
     if node.op not in ACTIVATIONS:
         return None
@@ -109,7 +111,8 @@ def _derivative(
 ) -> tuple[GraphNode, GraphNode]:
     """Return two new nodes: the constant 1, and the activation's derivative computed from it.
 
-    `types` is extended by the types of their results.
+    The derivative is the gradient op with the constant as its first operand. The types of the
+    results of both nodes are appended to `types`.
     """
     x = types[node.operands[0] or 0]
     assert isinstance(x, TensorType)

@@ -10,7 +10,7 @@ weights are call-invariant, pooling, elementwise ops, reductions, and movement a
 is visible in the shape: the channels-last form of a value is another value, of another shape. A
 value is transposed at most once where it enters a cluster, and at most once where a node outside
 reads it; a value with one element per channel is only reshaped. A cluster is converted as a whole.
-It stays as it is if its transposes would cost more than the faster convolutions save (`pays`).
+It is left unchanged if its transposes would cost more than the faster convolutions save (`pays`).
 
 Graphs and sub-graphs keep their parameters and results, so a cluster never extends into another
 graph.
@@ -50,7 +50,7 @@ POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_ch
 class Cluster(NamedTuple):
     """Costs and gain of converting one cluster, a set of connected nodes, to channels-last.
 
-    `pays` decides from them whether the cluster is converted.
+    The function `pays` decides from these numbers whether the cluster is converted.
 
     Attributes:
         convolutions: number of convolutions among the nodes.
@@ -73,10 +73,10 @@ def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
 def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) -> bool:
     """Return whether a convolution is fast enough in channels-last layout to be converted.
 
-    Channels-last kernels are fast if their vectors of output channels are full and the convolution
-    is dense or depthwise. A 1x1 convolution whose input is channels-last already (`follows`) is
-    converted in any case: transposing its input back would cost more. `weight` is the type of the
-    weight.
+    Channels-last kernels are fast if there are enough output channels to fill their vectors and the
+    convolution is dense or depthwise. A 1x1 convolution whose input is already channels-last
+    (`follows`) is converted in any case, because transposing its input back would cost more.
+    `weight` is the type of the weight.
     """
     outputs, inputs, *kernel = weight.shape
     depthwise = inputs == 1 and outputs == groups
@@ -87,9 +87,9 @@ def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) ->
 def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """Convert clusters of convolutions and nearby ops to channels-last where that pays.
 
-    Composites must be decomposed, and dead nodes removed, before. The pass appends to
+    Composites must be decomposed, and dead nodes removed, before this pass. The pass appends to
     `context.notes` a line about what it converted, and one for each reason why it left convolutions
-    as they were.
+    channels-first.
     """
     work = _Conversions(context)
     made = work.graph(graph, context.state)
@@ -101,13 +101,16 @@ def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Grap
 class _Conversions:
     """Converts a graph and its sub-graphs to channels-last layout, and counts conversions.
 
-    A sub-graph is converted once for each set of call-invariant parameters.
+    A sub-graph is converted once for each set of parameters that are call-invariant, which means
+    that they are the same in every call.
 
     Attributes:
-        claims: the backend's cached answers to whether it has a kernel for an op.
+        context: facts about the program and its backend.
+        costs: the backend's costs of layouts.
+        claims: cache of whether the backend has a kernel of its own for an op.
         done: converted graphs by (graph, call-invariant parameters).
         converted: the clusters that were converted.
-        rejected: number of convolutions that stay channels-first, by reason.
+        rejected: reason -> number of convolutions that stay channels-first for this reason.
     """
 
     def __init__(self, context: PassContext) -> None:
@@ -198,9 +201,9 @@ def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Return whether converting a tensor of this shape to channels-last moves elements.
+    """Return whether converting a tensor of this shape to channels-last moves elements in memory.
 
-    It does not if all axes but the channels, or the channel axis, have length 1.
+    It does not if the channel axis, or every axis after it, has length 1.
     """
     whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
@@ -210,14 +213,16 @@ class _Conversion:
     """Converts one graph to channels-last layout.
 
     Attributes:
-        invariant: values that are the same in every call; these are computed once per value of the
+        invariant: values that are the same in every call; they are computed once per value of the
             Parameters, so their layout does not matter.
-        members: nodes that can be channels-last, by position; after `select`, those that will be.
-        convertible: ids of values that can be channels-last; after `select`, those that will be.
-        producers: the node that produces a value.
+        members: position of a node that can be channels-last -> how to compute it; after `select`,
+            only the nodes that will be converted.
+        convertible: ids of values that can be channels-last; after `select`, only the values that
+            will be converted.
+        producers: value -> the node that computes it.
         nodes: nodes of the new graph.
         used: values that a node or the graph's outputs read.
-        converted: the id of a value's channels-last form, by (value, rank).
+        converted: (value, number of axes) -> id of the value's channels-last form.
         restored: converted values that were transposed back to channels-first.
     """
 
@@ -262,7 +267,7 @@ class _Conversion:
     # ---- which nodes --------------------------------------------------------------------------
 
     def find_members(self) -> None:
-        """Fill `members`, `convertible` and `invariant`: decide for each node what it can be."""
+        """Decide which nodes can be converted; fill `members`, `convertible` and `invariant`."""
         for at, node in enumerate(self.graph.nodes):
             self.producers.update(dict.fromkeys(node.results, node))
             is_invariant = (
@@ -297,8 +302,8 @@ class _Conversion:
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
         """Return how to compute a reduction or an op that moves axes in channels-last layout.
 
-        `rank` is the number of axes of its operand, `result` the type of its result. Returns None
-        if it cannot be computed so.
+        The result is None if that is not possible. `rank` is the number of axes of the node's
+        channels-last operand, `result` the type of its result.
         """
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
@@ -411,8 +416,8 @@ class _Conversion:
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
         """Return the values that must be transposed at the borders of each cluster.
 
-        `roots` maps each value to the representative of its cluster, as `connected` returns it.
-        The keys of the result are these representatives.
+        `roots` maps each value to the representative of its cluster, as `connected` returns it. The
+        keys of the result are also these representatives.
         """
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
@@ -434,15 +439,15 @@ class _Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether a value, converted to channels-last, must be transposed for other readers.
+        """Return whether a value that becomes channels-last must be transposed for nodes outside.
 
-        Other readers are nodes that stay channels-first. False for a value that is not converted,
-        or whose elements have the same order in both layouts.
+        Nodes outside are those that stay channels-first. The result is False for a value that is
+        not converted, and for one whose elements have the same order in both layouts.
         """
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """Return the operands that a member node reads in channels-last form.
+        """Return the operands that a node to be converted reads in channels-last form.
 
         These exclude weights of convolutions and call-invariant values.
         """
@@ -452,7 +457,7 @@ class _Conversion:
     # ---- the new graph ------------------------------------------------------------------------
 
     def convert(self, node: GraphNode, member: _Member) -> None:
-        """Append the channels-last form of a node to the new graph, with transposes as needed."""
+        """Append the channels-last form of a node to the new graph, and the transposes it needs."""
         read = node.operands[:1] if node.op is conv else node.operands
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
         operands += node.operands[len(operands) :]
@@ -475,7 +480,8 @@ class _Conversion:
     ) -> int:
         """Append a call of `op` on value `i` to the new graph; return the id of its result.
 
-        `node` lends its source location. `result` is the id to define; None makes a new one.
+        The new node gets the source location of `node`. `result` is the id to define; None makes a
+        new id.
         """
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
@@ -487,7 +493,8 @@ class _Conversion:
     def last(self, i: int, rank: int, node: GraphNode) -> int:
         """Return the id of a value's channels-last form, with `rank` axes.
 
-        Appends the transpose or reshape that computes it if there is none yet.
+        If there is none yet, append the transpose or reshape that computes it, with the source
+        location of `node`.
         """
         found = self.converted.get((i, rank))
         if found is not None:
@@ -507,7 +514,7 @@ class _Conversion:
         """Append transposes back to channels-first for those of `values` that are channels-last.
 
         The transposes define the original value ids, which nodes outside clusters read. A value is
-        transposed back at most once.
+        transposed back at most once. The transposes get the source location of `node`.
         """
         for i in values:
             if i is None or i not in self.convertible or i in self.restored:

@@ -1,6 +1,7 @@
 """Common subexpression elimination: graph pass that merges nodes computing the same value.
 
-It is part of the clean-up at every level. It merges no nodes with side effects.
+It is part of `passes.CLEANUP`, which runs at every jit level. It must never merge nodes with side
+effects, because each of these effects must happen.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _merged(graph: Graph, done: Done) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable key for an attribute, different for 1.0 and 1, and 0.0 and -0.0.
+    """Return a hashable key for an attribute that differs for 1.0 and 1, and for 0.0 and -0.0.
 
     Equal keys mean equal attributes; arrays are compared by identity.
     """

@@ -1,13 +1,13 @@
-"""Graph pass that finds the element at a label by comparing positions, so that rows fuse.
+"""Graph pass that replaces gathers at labels by comparisons of positions, so that rows fuse.
 
     %2 = checked_labels(%1)                          %2 = checked_labels(%1)
     %3 = gather_elements(%0, %2, axis=1)     ->      %4 = equal(%2, iota)
                                                      %3 = reduce_sum(select(%4, %0, 0), axis=(1,))
-
     %5 = scatter_elements_add(0, %2, %1, axis=1)  -> %5 = select(%4, add(%1, 0), 0)
 
-What the operand is computed from is gathered instead where the rest needs only one value per row,
-such as the maximum. A region then finds the element in its first pass over the row:
+If the gathered tensor is computed elementwise from another one and from values per row, such as the
+row's maximum, the pass gathers from that other tensor and computes the rest afterwards. A region
+then finds the element in its first pass over the row:
 
     %4 = sub(%0, %rows)                              %6 = reduce_sum(select(%4, %0, 0), axis=(1,))
     %3 = gather_elements(%4, %2, axis=1)     ->      %3 = sub(%6, %rows)
@@ -57,9 +57,11 @@ class _Comparison:
     """One run of the pass on a graph.
 
     Attributes:
-        nodes, types: of the new graph; values keep their ids.
-        producer: the node of the old graph that defines each value.
-        masks: by (labels, shape), the id of a bool value that is True at each row's label.
+        old: the graph before the pass.
+        limits: the backend's limits on fused regions.
+        nodes, types: nodes and types of the new graph; values keep their ids.
+        producer: value -> the node of the old graph that computes it.
+        masks: (labels, shape) -> id of a bool value that is True at each row's label.
     """
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
@@ -95,8 +97,8 @@ class _Comparison:
     def fits(self, node: GraphNode) -> bool:
         """Return whether a gather or scatter can be replaced by a comparison.
 
-        It must access one element of each row, at a checked label. A gather must read an
-        elementwise result, and a scatter must add to zeros.
+        It must access one element of each row, at a checked label. A gather must read the result of
+        an elementwise op, and a scatter must add to zeros.
         """
         x, labels = self.tensor(node.operands[0]), self.tensor(node.operands[1])
         last = len(x.shape) - 1
@@ -112,7 +114,7 @@ class _Comparison:
         return origin.op is fill and origin.attributes["value"] == 0
 
     def is_checked(self, i: int | None) -> bool:
-        """Return whether a value is the result of `checked_labels`, perhaps reshaped."""
+        """Return whether a value is the result of `checked_labels`, possibly after reshapes."""
         node = self.producer.get(i)
         while node is not None and node.op is reshape:
             node = self.producer.get(node.operands[0])
@@ -160,7 +162,7 @@ class _Comparison:
     def selected(self, node: GraphNode, value: int, result: int | None) -> int:
         """Append nodes for a tensor with `value` at each row's label and zeros elsewhere.
 
-        Returns the id of the tensor: `result`, or a new one if that is None.
+        Returns the id of the tensor: `result`, or a new id if `result` is None.
         """
         x, labels = self.tensor(node.operands[0]), node.operands[1]
         assert labels is not None
@@ -175,8 +177,9 @@ class _Comparison:
     def gather(self, node: GraphNode) -> None:
         """Append nodes that replace a gather: they sum rows that are zero except at the label.
 
-        What the gather's operand is computed from is gathered instead, as far as that is one
-        tensor of the same shape.
+        While the gathered tensor is computed elementwise from one tensor of the same shape and
+        values per row, the nodes gather from that tensor and compute the elementwise ops on the
+        found elements.
         """
         x = self.tensor(node.operands[0])
         after: list[tuple[GraphNode, int]] = []  # later ops, and the values that they read
@@ -209,10 +212,10 @@ class _Comparison:
         attributes: Attributes,
         end: bool,
     ) -> int:
-        """Append a call of `op` that is a part of what replaces a gather; return its result.
+        """Append one of the calls that replace a gather; return the id of its result.
 
-        The result has the given shape and the dtype of value `like`; at the `end` it is the
-        gather's own.
+        The result has the given shape and the dtype of value `like`. `end` says that the call is
+        the last one; its result then has the id of the gather's result.
         """
         if end:
             (result,) = gather.results
@@ -223,9 +226,10 @@ class _Comparison:
         return result
 
     def only_full_operand(self, node: GraphNode, shape: tuple[int, ...]) -> int | None:
-        """Return the one operand of an elementwise node that is an elementwise tensor of a shape.
+        """Return the only operand of an elementwise node that has a given shape, or None.
 
-        Returns None unless each other operand has one element per row, or one element.
+        Returns None unless this operand is itself computed by an elementwise op and each other
+        operand has one element per row, or one element.
         """
         if not is_elementwise(node, self.types):
             return None

@@ -1,7 +1,8 @@
 """Constant folding: rewrite rules that compute calls with constant operands at compile time.
 
-A fold must produce the bits that a kernel would. The trait `Traits.folds` of an op names the dtype
-kinds for which its NumPy reference does. Functions of Python numbers are computed as at run time.
+A fold must produce the same bits as a kernel. The trait `Traits.folds` of an op names the dtype
+kinds for which the op's NumPy reference has the bits of the kernels; other dtypes are not folded.
+Functions of Python numbers are folded with the same Python functions that a running program calls.
 `simplify` applies the rules.
 """
 
@@ -48,10 +49,10 @@ X = Value("x")
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """Compute an op call on constants at compile time; return the constant.
+    """Compute an op call on constants at compile time; return the constant, or None.
 
-    Returns None if an operand is no constant, if an operand or the result is too large, or if
-    `Traits.folds` of the op excludes the dtype of an operand.
+    Returns None if an operand is not a constant, if an operand or the result is too large, or if
+    the dtype of an operand is not in `Traits.folds` of the op.
     """
     arrays: list[Array] = []
     types: list[TensorType] = []
@@ -88,7 +89,7 @@ def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
 
 
 def made_host_constant(g: Rewriter, value: object) -> Found:
-    """Append a `host_constant` node for a Python object; return its symbolic value."""
+    """Append a `host_constant` node for a Python object; return the node's value."""
     return _one(g.append(host_constant, (), {"value": HostConstant(value)}))
 
 
@@ -97,10 +98,10 @@ def _one(made: GraphValue) -> GraphValue:
 
 
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
-    """Compute the cast of a constant at compile time; return the constant.
+    """Compute the cast of a constant at compile time; return the constant, or None.
 
-    Returns None if `x` is no constant, or where kernels may differ in a bit: for narrowing floats,
-    and for floats outside the range of an integer dtype.
+    Returns None if `x` is not a constant. Returns None also if the result of a kernel might differ
+    by even one bit: for narrowing floats, and for floats outside the range of an integer dtype.
     """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":
@@ -121,10 +122,11 @@ def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
 
 
 def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Found | None:
-    """Compute a function of constant Python numbers at compile time; return the constant.
+    """Compute a function of constant Python numbers at compile time; return the constant, or None.
 
-    Returns None, which leaves the call in the graph, if an operand is not known, the function
-    raises, or the result would be very large or of another class than the graph declares.
+    `function` is the name of the function. The result is None, and the call stays in the graph, if
+    an operand is not known, the function raises, or its result would be very large or of another
+    class than the graph declares.
     """
     values = [g.known(x) for x in xs]
     if any(v is None for v in values) or _too_large(function, values):
@@ -152,7 +154,8 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
     """Convert a constant tensor of one element to a Python number at compile time.
 
-    Returns None if the tensor is no constant, or its element is not finite.
+    Returns None if the tensor is not a constant, or its element is not finite. `kind` is the type
+    of the number.
     """
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
@@ -163,8 +166,8 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
 def fold_to_tensor(g: Rewriter, value: bool | int | float, dtype: DType) -> Found | None:
     """Convert a known Python number to a constant tensor at compile time.
 
-    Returns None for complex dtypes, and for integer dtypes unless the number is an int in their
-    range.
+    Returns None for complex dtypes. Returns None also for an integer dtype if the number is not an
+    int or is outside the range of the dtype.
     """
     if dtype.kind == "c":
         return None

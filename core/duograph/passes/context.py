@@ -1,7 +1,8 @@
-"""What a graph pass is (`Pass`), and what it may know of program and backend (`PassContext`).
+"""Defines a graph pass (`Pass`), and the facts about program and backend that it may use.
 
-`passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass must ask
-neither the registry of backends nor a backend for anything itself.
+`passes/__init__.py` lists the passes and builds the `PassContext` with these facts, which a pass
+only reads. A pass must use neither the registry of backends nor a backend itself, so that it can be
+tested without a backend.
 """
 
 from __future__ import annotations
@@ -40,22 +41,23 @@ class PassContext:
 
     Attributes:
         level: the jit level, "O0" to "O2".
-        claims: function that says whether the backend has a kernel of its own for an op.
-        added: function that returns which plugin's kernel computes an op, if any; None if no
-            plugin added kernels.
-        decomposition: function that returns the graph of an op's decomposition; None at
-            level O0, where no pass decomposes.
-        decomposes: names of the ops that the backend has decompositions of its own for.
+        claims: function that returns whether the backend has a kernel of its own for an op.
+        added: function that returns the name of the plugin whose kernel computes an op, if any;
+            None if no plugin added kernels.
+        decomposition: function that returns the graph of an op's decomposition; None at level O0,
+            where no pass decomposes.
+        decomposes: names of the ops for which the backend has its own decompositions.
         epilogues: names of the ops, such as matmul, whose kernel on this backend can also compute
-            elementwise code on its result. That code is the rest of a fused region.
+            elementwise code on its result. The op and that code together are one fused region.
         decomposed: names of the ops that are decomposed although the backend has kernels for them,
             because fusing their bodies is faster.
         costs: costs and limits of the backend.
         passes: the backend's own passes as (name of the backend, pass).
         state: indices of the graph parameters that receive Parameters which the graph does not
             write. Their values rarely change from call to call.
-        notes: list to which passes append lines for the user about what they did or declined.
-        watch: called with each pass's name and the graph after it.
+        notes: list to which passes append lines for the user about what they did or declined; None
+            if nobody reads such lines.
+        watch: function that is called with each pass's name and the graph after it, or None.
     """
 
     level: str = "O0"
@@ -84,9 +86,10 @@ class Pass:
         name: its name in graph dumps.
         function: the pass itself, from (graph, context) to graph.
         level: the lowest jit level at which it runs.
-        after: if not empty, it runs only if the pass of this name changed the graph.
-        concerns: ops that it rewrites; it is skipped on graphs that have none of them. None: it is
-            never skipped for that reason.
+        after: name of another pass; this pass runs only if that one changed the graph. "" if there
+            is no such condition.
+        concerns: ops that the pass rewrites; it is skipped on graphs that have none of them. None
+            if it is never skipped for that reason.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Dead code elimination: graph pass that removes unused nodes, loop variables and results.
 
-It is part of the clean-up at every level. It never removes a node with side effects, or one that
-may raise, as a division of Python numbers does.
+It is part of `passes.CLEANUP`, which runs at every jit level. It must never remove a node with side
+effects, or a node that may raise an error, such as a division of Python numbers.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class _Removal:
     """One run of dead code removal over a graph and its sub-graphs, with caches.
 
     Attributes:
-        done: by graph, its reduced form with all its parameters and outputs.
-        lives: by (graph, wanted values), the live nodes and the parameters that they read.
-        made: by (graph, parameters, outputs), the graph reduced to these parameters and outputs.
+        done: graph -> the graph without dead nodes, but with all its parameters and outputs.
+        lives: (graph, wanted values) -> the live nodes and the parameters that they read.
+        made: (graph, parameters, outputs) -> the graph with only these parameters and outputs.
     """
 
     def __init__(self) -> None:
@@ -49,10 +49,10 @@ class _Removal:
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return the nodes that must run if the values `wanted` are read, and which parameters.
+        """Return the nodes that must run if `wanted` values are read, and the parameters they read.
 
-        The parameters are those that the nodes need. Nodes that have side effects or may raise
-        always belong to the result. Loops and branches among the nodes are already reduced.
+        Nodes that have side effects, or may raise an error, are always included. Dead code inside
+        the loops and branches of the returned nodes has been removed. The result is cached.
         """
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
@@ -71,11 +71,11 @@ class _Removal:
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """Return a copy of a node that runs graphs, with dead code removed from these graphs.
+        """Return a copy of a node that runs sub-graphs, with dead code removed from them.
 
-        A switch also loses the operands and results that are not needed, and a loop its loop
-        variables. A call or `custom_call` keeps all of them. `needed` are the values that later
-        nodes or outputs read.
+        A switch also loses the operands and results that are not needed; a loop loses the loop
+        variables that are not needed. A call or `custom_call` keeps all of them. `needed` are the
+        values that later nodes or outputs read.
         """
         wanted = [k for k, r in enumerate(node.results) if r in needed]
         if node.op is switch:
@@ -85,10 +85,10 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a loop body or branch reduced to the given parameters and outputs.
+        """Return a loop body or branch with only the given parameters and outputs.
 
-        The nodes that these outputs need stay, and those that have side effects or may raise. The
-        reduced graph is cached.
+        The nodes that these outputs need stay, and so do nodes that have side effects or may raise.
+        The new graph is cached.
         """
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
@@ -113,7 +113,7 @@ class _Removal:
         return GraphNode(node.op, operands, {"branches": made}, results, False, node.span)
 
     def _while(self, node: GraphNode, wanted: list[int]) -> GraphNode:
-        """Return a loop without the loop variables and invariants that nothing needs.
+        """Return a loop without the loop variables and loop-invariant operands that nothing needs.
 
         `wanted` are the positions of the needed results.
         """

@@ -3,9 +3,9 @@
     %1 = softplus(%0)                  %1 = exp(%0)
                                ->      %2 = log1p(%1)
 
-A composite node stays if the backend has a kernel for it, or if a fused region can compute it
-without decomposing. Bodies are decomposed recursively; their nodes get the source location of the
-node that they replace.
+A composite node is kept if the backend has a kernel for it, or if a fused region can compute it
+without decomposing. Bodies are decomposed recursively. The nodes of a body get the source location
+of the node that they replace.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Types = tuple[TensorType | None, ...]
 def decompose_composites(graph: Graph, context: PassContext) -> Graph:
     """Replace the composite ops for which the backend has no kernel by their bodies.
 
-    Ops that the pass `compare_labels` may rewrite stay; `decompose_the_rest` handles those left
-    after that pass.
+    Ops that the pass `compare_labels` may rewrite are kept; `decompose_the_rest` replaces those
+    that are still there after that pass.
     """
     kept = AT_LABELS if context.costs.compare_labels else frozenset()
     return _Decomposition(context, kept).graph(graph)
 
 
 def decompose_the_rest(graph: Graph, context: PassContext) -> Graph:
-    """Replace by their bodies the gathers and scatters that `compare_labels` left in the graph.
+    """Replace the gathers and scatters that `compare_labels` left in the graph by their bodies.
 
-    Those for which the backend has a kernel stay.
+    Those for which the backend has a kernel are kept.
     """
     return _Decomposition(context).graph(graph) if context.costs.compare_labels else graph
 
@@ -52,9 +52,10 @@ class _Decomposition:
     """One run of the decomposition of composites over a graph and its sub-graphs.
 
     Attributes:
+        context: facts about the program and its backend.
         kept: ops that are never decomposed.
-        decomposition: returns the graph of an op's decomposition.
-        claims: the backend's cached answers to whether it has a kernel for an op.
+        decomposition: function that returns the graph of an op's decomposition.
+        claims: cache of whether the backend has a kernel of its own for an op.
         done: decomposed form of each sub-graph seen.
     """
 
@@ -85,7 +86,7 @@ class _Decomposition:
         """Append the nodes `source` to `nodes`, with composite ops replaced by their bodies.
 
         `types` are the types of all values of the new graph; `new_ids` maps values of `source` to
-        values of the new graph. All three are extended.
+        values of the new graph. `nodes`, `types` and `new_ids` are extended in place.
         """
         new_ids[None] = None
         for node in source:
@@ -118,10 +119,10 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether a node is kept as it is rather than replaced by its op's body.
+        """Return whether a node is kept instead of being replaced by its op's body.
 
-        That is so if its op is no composite, is in `kept`, or can be fused or computed by a kernel.
-        `kinds` are the types of its operands, `results` those of its results.
+        It is kept if its op is not a composite, is in `kept`, or can be fused or computed by a
+        kernel. `kinds` are the types of its operands, `results` those of its results.
         """
         op = node.op
         own = op.body is not None or op.decompose_rule is not None

@@ -1,7 +1,7 @@
 """Fusion: the graph pass that replaces nodes by `region` nodes, each computed by one kernel.
 
-Elementwise ops join the regions of their operands. Reductions over trailing axes end rows, and what
-is computed from a row joins it:
+Elementwise ops join the regions of their operands. Reductions over trailing axes end rows; ops that
+compute with the reduced rows join the region, too:
 
     %3 = reduce_max(%0)                         %8 = region(%0, body=graph(%0) {
     %4 = sub(%0, %3)                                   %1 = reduce_max(%0)
@@ -26,8 +26,8 @@ to read it, absorbs that node if the backend has kernels with epilogues (`Backen
     %4 = add(%3, %2)                ->                 %3 = matmul(%0, %1)
     %5 = relu(%4)                                      ...
 
-A value that is needed outside its region becomes one of its results. If the backend asks for it,
-cheap ones are computed again in the regions that read them, which saves memory traffic.
+A value that is needed outside its region becomes a result of the region. If the backend asks for
+it, cheap values are computed again in the regions that read them, which saves memory traffic.
 
 `fusion_groups`, `fusion_readers` and `fusion_ends` decide which nodes belong together,
 `fusion_recompute` which values are computed again; this module builds the new graph.
@@ -55,7 +55,7 @@ Unit: TypeAlias = int | Group
 
 
 def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Replace groups of fusable nodes by region nodes, one kernel each; also in sub-graphs."""
+    """Replace groups of fusable nodes by region nodes, one kernel each, in sub-graphs as well."""
     return _fused(graph, context, {})
 
 
@@ -91,10 +91,12 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def groups_of(graph: Graph, context: PassContext) -> Division:
-    """Divide a graph's nodes into fusion groups; return the division, and the groups to fuse.
+    """Divide a graph's nodes into fusion groups, of which some are fused; return a `Division`.
 
-    Each of these groups becomes one region. The graph of the division has copies of nodes if the
-    backend asks for values to be computed again (`fusion_recompute`).
+    A fusion group is a set of nodes that one kernel could compute. The `Division` holds all groups
+    and, separately, the groups to fuse, those that save a kernel launch. Each of these becomes one
+    region (a node that one kernel computes). The graph in the `Division` contains copies of nodes
+    if the backend wants cheap values to be computed again in several kernels (`fusion_recompute`).
     """
 
     def divide(graph: Graph, copies: frozenset[int] = frozenset()) -> Division:
@@ -141,9 +143,9 @@ def _kernels(grouping: Grouping, group: Group) -> int:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Take aliases, such as reshapes, that outside nodes read out of their regions; they run later.
+    """Remove from regions those aliases, such as reshapes, that nodes outside them read.
 
-    An alias has the same bytes as its operand, so the region returns the operand instead, and the
+    An alias has the same bytes as its operand. The region then returns the operand instead, and the
     alias node runs after the region. Changes `owner` (region of each node, by position) and
     `used_outside` (values that regions return) in place.
     """
@@ -158,8 +160,12 @@ def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[in
 def _order(grouping: Grouping, owner: dict[int, Group], member: dict[int, Group]) -> list[Unit]:
     """Return nodes and fusion groups in topological order, close to the original order.
 
-    Nodes with effects keep their order. `owner` is the group that a node is in, by position.
-    `member` has the same groups before `_release_aliases` removed alias nodes from them.
+    Nodes with effects keep their order.
+
+    Args:
+        grouping: the graph and facts about its values.
+        owner: position of a node -> the group that it is in.
+        member: the same groups before `_release_aliases` removed alias nodes from them.
     """
     nodes = grouping.graph.nodes
     units: list[Unit] = [owner.get(at, at) for at in range(len(nodes))]

@@ -1,7 +1,9 @@
-"""Adds column reductions and scatters to the ends of fusion groups (future kernels).
+"""Adds column reductions and scatters to the ends of fusion groups, which become kernels.
 
-`fusion` calls it after the groups of elementwise ops and of row reductions are formed. No node of a
-region reads the results of the column reductions and scatters that end it.
+`fusion` calls `add_column_ends` after the groups of elementwise ops and of row reductions are
+formed. A column reduction reduces axes before the last. A column reduction or scatter must be at
+the end of its group: no other node of the group may read its result, which is complete only after
+the last row.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
     """Return the column reductions that could be added to a fusion group.
 
     These are reductions over axes before the last whose operand the group computes or reads. The
-    result has the positions of their nodes, by the columns that they reduce.
+    result maps a description of the columns to the positions of the nodes that reduce them.
     """
     graph = grouping.graph
     found: dict[Columns, list[int]] = {}
@@ -74,10 +76,10 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
 
 
 def _add_scatters(grouping: Grouping) -> None:
-    """Add a scatter to each fusion group that computes its updates and ends in no reduction.
+    """Add scatters to the fusion groups that compute their updates and do not end in a reduction.
 
-    A scatter into a tensor of equal elements may also form a group of its own, which saves the
-    kernel that fills that tensor.
+    A scatter into a tensor of equal elements may also form a new group, which saves the kernel that
+    fills that tensor.
     """
     for at, node in enumerate(grouping.graph.nodes):
         if not node.op.traits.scatter or None in node.operands or not node.single:
@@ -107,7 +109,8 @@ def _add_scatters(grouping: Grouping) -> None:
 def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -> bool:
     """Return whether a fusion group can end in the scatter node at position `at`.
 
-    `waits` is the dependency level at which the scatter's target and indices are computed.
+    `waits` is the dependency level at which the scatter's target and indices are computed; a group
+    can read only values of levels that are not higher than its own.
     """
     if group.row or waits >= group.level or grouping.epilogue_producer(group) is not None:
         return False
@@ -128,7 +131,7 @@ def _fits(grouping: Grouping, positions: list[int]) -> bool:
 
 
 def _share_operand(grouping: Grouping, a: Group, b: Group) -> bool:
-    """Return whether two fusion groups read a common operand that is not a literal."""
+    """Return whether two fusion groups read an operand in common that is not a literal."""
 
     def read(positions: Iterable[int]) -> set[int | None]:
         operands = {i for at in positions for i in grouping.graph.nodes[at].operands}

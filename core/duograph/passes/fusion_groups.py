@@ -1,9 +1,9 @@
-"""Decides which graph nodes are fused into one kernel; `fusion` explains and calls it.
+"""Decides which graph nodes are fused into one kernel; the pass `fusion` uses the decision.
 
 Groups are formed in program order. A node joins the groups of its operands if one loop nest can
 compute all of them. Every node has a *dependency level*: the level of its operands' group if it
 joins that group, else one more than the highest level among its operands. All nodes of a group have
-one level, so no two groups ever wait for each other. This module leaves the graph unchanged.
+the same level, so two groups never wait for each other. This module must not change the graph.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Group:
         self.merged: Group | None = None
 
     def current(self) -> Group:
-        """Return the group that holds this group's nodes after merging: this one, or another."""
+        """Return this group, or the group into which its nodes have been merged."""
         found = self
         while found.merged is not None:
             found = found.merged
@@ -58,17 +58,18 @@ class Grouping:
     """The division of a graph's nodes into fusion groups (future kernels), in program order.
 
     Attributes:
-        home: the group of a node, by the node's position. It may be merged: see `Group.current`.
-        producer: the position of the node that produces a value.
-        level: the dependency level of each node outside all groups, by position.
+        home: position of a node -> its group, which may be merged into another (`Group.current`).
+        producer: value -> position of the node that computes it.
+        level: position of a node outside all groups -> its dependency level.
         literals: constants of equal elements, which kernels contain as numbers.
         positions: values of `iota` that count along rows, which kernels of rows can compute.
-        groups: all groups, also those that were merged into others.
-        readers: positions of the nodes that read a value.
-        refusals: why a node is in no group, by position.
-        apart: why a node is not in the group of an operand, by (position, operand).
+        groups: all groups, including those that were merged into others.
+        readers: value -> positions of the nodes that read it.
+        refusals: position of a node that is in no group -> the reason.
+        apart: (position of a node, operand) -> why the node is not in the group of the operand.
         copies: results of nodes that `fusion_recompute` copied for one group each. These nodes read
-            all other values from memory, and so are in no group that computes them.
+            all other values from memory. They are therefore never in a group that computes a value
+            which they read.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Grouping:
     def enter(self, at: int, node: GraphNode) -> None:
         """Put the node at position `at` into a fusion group.
 
-        A node that cannot be fused, and a literal, get a dependency level instead.
+        A node that cannot be fused, or a literal, gets a dependency level instead.
         """
         if self.is_literal(node):
             self.literals.add(node.results[0])
@@ -134,8 +135,8 @@ class Grouping:
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
         """Return (number of elements, row length) of the loop that computes a node.
 
-        The row length is 0 for a node that is no reduction. Returns None if no loop can compute
-        the node.
+        The row length, the number of elements that a reduction combines, is 0 for other nodes.
+        Returns None if no loop can compute the node.
         """
         found = self.loop_or_refusal(node)
         return None if isinstance(found, str) else found
@@ -234,8 +235,9 @@ class Grouping:
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
         """Return the fusion groups that a node can join, and the dependency level that it then has.
 
-        Only groups of its operands are considered. The group of a gather that only this node reads
-        moves to that level. `n` and `row` are as in `join`.
+        Only groups of its operands are considered. If a group consists of a gather that only this
+        node reads, the group moves to that level. `n` is the number of elements of the node's loop,
+        `row` its row length (0 if it reduces nothing).
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -269,12 +271,12 @@ class Grouping:
         return groups + gathers, level
 
     def reads_memory(self, node: GraphNode, i: int) -> bool:
-        """Return whether a node reads an operand from memory, even if a group could compute it."""
+        """Return whether a node must read an operand from memory even if a group computes it."""
         copied = not self.copies.isdisjoint(node.results)
         return node.op.traits.gather is not None or (copied and i not in self.copies)
 
     def is_movable_gather(self, group: Group, at: int) -> bool:
-        """Return whether a fusion group is a lone gather that only the node at position `at` reads.
+        """Return whether a group is a single gather that only the node at position `at` reads.
 
         Such a gather can be computed wherever that node is.
         """
@@ -289,8 +291,9 @@ class Grouping:
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
         """Return whether a node that joins a fusion group can read value `i` of that group there.
 
-        It can if the loop has computed the element, or the row, when it reaches the node. `n` and
-        `row` describe the loop that the node needs, as in `join`.
+        It can if the group's loop has computed the element, or the row, when it reaches the node.
+        `n` is the number of elements of the loop that the node needs, `row` its row length (0 if it
+        reduces nothing).
         """
         value = self.tensor(i)
         if row:  # a reduction reads inner values
@@ -307,25 +310,26 @@ class Grouping:
     def can_merge(self, groups: list[Group], node: GraphNode) -> bool:
         """Return whether one kernel can compute several fusion groups and a node.
 
-        The groups must loop over the same number of elements, and groups and node together must not
-        read more values than a kernel may have pointers.
+        The groups must loop over the same number of elements. All of them and the node together
+        must not read more values than a kernel may have pointers.
         """
         if len({g.n for g in groups}) > 1:
             return False
         return len(self.values_read(groups).union(node.operands)) <= self.limits.max_pointers
 
     def values_read(self, groups: Iterable[Group]) -> set[int | None]:
-        """Return ids of all operands of the nodes in fusion groups."""
+        """Return the ids of all operands of the nodes in the given fusion groups."""
         nodes = [self.graph.nodes[at] for g in groups for at in g.nodes]
         return {i for node in nodes for i in node.operands}
 
     # ---- producers of epilogues ---------------------------------------------------------------
 
     def epilogue_producer(self, group: Group) -> int | None:
-        """Return the position of the matmul or convolution that a group can be the epilogue of.
+        """Return the position of the matmul or convolution whose epilogue a group can be, or None.
 
-        The result of that node has the size of the group's loop, and only the group reads it.
-        Returns None if there is no such node, and for groups that are not element-wise.
+        An epilogue is elementwise code that the kernel of such an op applies to its result. The
+        result must have as many elements as the group's loop, and only the group may read it. The
+        group must consist of elementwise nodes alone.
         """
         nodes = self.graph.nodes
         if group.row or not self.epilogues:
@@ -362,10 +366,10 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def used_outside(self, member: dict[int, Group]) -> set[int]:
-        """Return ids of the values that regions must return, as something outside reads them.
+        """Return ids of the values that regions must return because something outside reads them.
 
-        That may be an output of the graph, a node outside all regions or one in another region.
-        `member` is the region of each fused node, by the node's position.
+        The reader may be an output of the graph, a node outside all regions or a node in another
+        region. `member` maps the position of a fused node to its region.
         """
         found = set(self.graph.outputs)
         for at, node in enumerate(self.graph.nodes):
@@ -381,9 +385,10 @@ class Grouping:
     def region(self, positions: Iterable[int], used_outside: set[int], row: int = 0) -> GraphNode:
         """Return a `region` node (one fused kernel) whose body has the graph nodes at `positions`.
 
-        It returns the values of these nodes that are in `used_outside`; nodes not needed for them
-        are left out. Literals are copied into the body, and so are positions in rows of `row`
-        elements.
+        It returns the values of these nodes that are in `used_outside`; nodes not needed for these
+        values are left out. Constants of equal elements are copied into the body. So are `iota`
+        values (0, 1, 2, ...) that count the elements of a row, if their size is `row`, the row
+        length.
         """
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])

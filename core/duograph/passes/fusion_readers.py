@@ -1,14 +1,14 @@
-"""Merges a fusion group into the only group that reads it; `fusion` calls it.
+"""Merges a fusion group into the only group that reads it; the pass `fusion` calls it.
 
-Groups are formed in program order, and a node joins the groups of its operands on its own level
-only. Nodes that depend on parameters alone therefore start a group of their own, long before their
-result is needed. Examples are the decayed moment of an optimiser, which is added to the gradient
-later, or the comparison of labels with positions, which is combined with the logits. If only one
-other group reads such a group, one kernel computes both, and the values between them never reach
-memory.
+Groups are formed in program order, and a node joins the groups of its operands only on its own
+dependency level. Nodes that depend on parameters alone therefore start a new group, long before
+their result is needed. Examples are the decayed moment of an optimiser, which is added to the
+gradient later, or the comparison of labels with positions, which is combined with the logits. If
+only one other group reads such a group, one kernel computes both, and the values between them never
+reach memory.
 
-A group with reductions joins only groups with the same row length; other groups can become
-epilogues of matmuls.
+A group with reductions is merged only into a group with the same row length. A group without
+reductions may also be merged into a group that becomes the epilogue of a matmul.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["merge_into_readers"]
 
 
 def merge_into_readers(grouping: Grouping) -> None:
-    """Merge each fusion group that only one other group reads into that group, where it fits.
+    """Merge each fusion group that only one other group reads into that group, if possible.
 
-    Later levels come first, so that chains of groups become one.
+    Groups of later dependency levels come first, so that chains of groups become one group.
     """
     groups = [g for g in grouping.groups if g.merged is None]
     # last groups first, so that a chain becomes one
@@ -33,10 +33,10 @@ def merge_into_readers(grouping: Grouping) -> None:
 
 
 def _only_reader(grouping: Grouping, group: Group) -> Group | None:
-    """Return the one other fusion group that reads this group's values.
+    """Return the only other fusion group that reads this group's values, or None.
 
-    Returns None if nothing, several groups, a node outside all groups or the graph's outputs read
-    them.
+    The result is None if nothing reads them, or if several groups, a node outside all groups or the
+    graph's outputs do.
     """
     found: Group | None = None
     for at in group.nodes:

@@ -1,7 +1,8 @@
-"""Says for each node of a graph whether and why fusion puts it into a kernel with others.
+"""Explains for each node of a graph why fusion puts it into a kernel with others, or why not.
 
-`compiler.program_facts` calls `explain_fusion` with the graph before the pass `fuse`. The decisions
-are those of `fusion_groups`, made again; nothing is decided here.
+`compiler.program_facts` calls `explain_fusion` with the graph before the pass `fuse`. The module
+repeats the decisions of `fusion_groups` on that graph; it makes no decision itself and must not
+change the graph.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ class NodeFusion(NamedTuple):
     """What fusion decided about one node.
 
     Attributes:
-        kernel: number of the fused kernel that computes the node, from 0; None if none does.
-        reason: why.
-        apart: (operand, reason): operands that another fused kernel computes, and why they are
+        kernel: number of the fused kernel that computes the node, from 0; None if no fused kernel
+            does.
+        reason: why the node is fused or not.
+        apart: pairs (operand, reason) for operands that another fused kernel computes: why they are
             not computed in the kernel of this node.
     """
 
@@ -35,7 +37,7 @@ OTHER_LEVEL = "one of the kernels would have to wait for a value that depends on
 
 
 def explain_fusion(graph: Graph, context: PassContext) -> list[NodeFusion]:
-    """Return what fusion decides about each node of a graph, in order; not of its sub-graphs."""
+    """Return what fusion decides about each node of a graph, in order, without its sub-graphs."""
     grouping, groups = groups_of(graph, context)
     member = {at: k for k, group in enumerate(groups) for at in group.nodes}
     divided = [

@@ -1,8 +1,8 @@
-"""Computes cheap values again in the kernels that read them, so that they need not be in memory.
+"""Computes cheap values again in the kernels that read them, so that memory need not hold them.
 
-`fusion` calls it when the fusion groups (future kernels) are formed, and forms them once more on
-the graph that it returns. A group that reduces rows often computes a value of which it needs each
-element only once, but has to write it for other kernels. Two examples from layer_norm:
+`fusion` calls `recompute` when the fusion groups (future kernels) are formed, and forms them again
+on the graph that it returns. A group that reduces rows often computes a value of which it needs
+each element only once, but has to write it for other kernels. Two examples from layer_norm:
 
 The sums over columns for the gradients of gamma and beta read `cast(m)` and `mul(cast(m), norm)`,
 although `m` and `norm`, with fewer bytes, are in memory. These sums get copies of the two nodes:
@@ -16,7 +16,7 @@ The region of the forward part returns `norm = mul(sub(x, mean), rstd)` for the 
 `x`, which later layers read, and `rstd`. It then returns `mean` in the place of `norm`, and each
 kernel that reads `norm` gets copies of the `sub` and the `mul`.
 
-The copies are the same ops on the same values, so that they have the same bits.
+The copies are the same ops on the same values, so their results have the same bits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Reader: TypeAlias = Group | Columns
 
 
 class Division(NamedTuple):
-    """A graph divided into fusion groups (future kernels): facts about it, the groups to fuse."""
+    """A graph divided into fusion groups (future kernels): the graph, all groups, those to fuse."""
 
     grouping: Grouping
     groups: list[Group]
@@ -53,7 +53,7 @@ class Division(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A read outside a fusion group: position of the node, the value of the group that it reads."""
+    """A read of a fusion group's value by a node outside: (position of the node, the value)."""
 
     at: int
     value: int
@@ -74,12 +74,12 @@ class Copies(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is computed again so that one fusion group need not write some of its values.
+    """The values of one fusion group that are computed again so that the group need not write them.
 
     Attributes:
         dropped: the values that the group no longer writes.
         copies: the nodes to copy, one item for each kernel that reads the values.
-        gain: how many bytes fewer are read and written.
+        gain: how many bytes of memory traffic are saved.
     """
 
     dropped: list[int]
@@ -88,18 +88,20 @@ class Plan(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """A graph with copies of nodes, and ids of the copies' results, one set for each plan."""
+    """A graph with copies of nodes, and for each plan the set of ids of its copies' results."""
 
     graph: Graph
     copied: list[set[int]]
 
 
 def recompute(division: Division, divide: Callable[[Graph, frozenset[int]], Division]) -> Division:
-    """Return the division of a graph in which kernels compute cheap values again.
+    """Return a `Division` like `division`, but with cheap values computed where they are read.
 
-    Each value so computed saves reads and writes of memory. `divide` forms the fusion groups of a
-    graph, of which some values are results of copies. Reductions over columns come first, because
-    each becomes one more kernel that reads values of other groups.
+    A `Division` is a graph with its fusion groups (future kernels). A value that several kernels
+    compute again need not be written to memory and read from there. `divide` forms the fusion
+    groups of a graph; its second argument is the set of values that are results of copied nodes.
+    Reductions over columns come first, because otherwise each reduction is one more kernel that
+    reads values of other groups from memory.
     """
     refused: set[int] = set()
     for columns_only in (True, False):
@@ -123,9 +125,10 @@ def recompute(division: Division, divide: Callable[[Graph, frozenset[int]], Divi
 
 
 def _plans(division: Division, columns_only: bool, refused: Collection[int]) -> list[Plan]:
-    """Return what to compute again, for all fusion groups that reduce rows.
+    """Return, for all fusion groups that reduce rows, which values to compute again.
 
-    No plan reads a value from memory that another one drops.
+    No plan reads a value from memory that another plan drops. With `columns_only`, only reductions
+    over columns compute values again. The values in `refused` stay in memory.
     """
     found: list[Plan] = []
     member = division.member
@@ -144,10 +147,11 @@ class _Planner:
     """Decides which values of one fusion group other kernels compute again.
 
     Attributes:
-        own: position of the node that computes a value, for all values of the group.
-        uses: reads outside the group, by the value that is then in memory. An alias, such as a
-            reshape, counts as the value whose memory it shares.
-        readers: the kernels that make these reads; None if one of them can compute nothing again.
+        own: value of the group -> position of the node that computes it.
+        uses: value that must be in memory now -> the reads of it outside the group. An alias, such
+            as a reshape, counts as the value whose memory it uses.
+        readers: value in memory -> the kernels that read it, with their reads; None if one of these
+            kernels can compute nothing again.
     """
 
     def __init__(
@@ -173,7 +177,7 @@ class _Planner:
         self.readers = {i: self.readers_of(i) for i in self.uses}
 
     def memory_of(self, value: int) -> int:
-        """Return the value whose memory a value shares: its own, or that of an alias's operand."""
+        """Return the value in whose memory a value lies: itself or, for an alias, its operand's."""
         at = self.own.get(value)
         while at is not None and self.graph.nodes[at].op.alias:
             value = self.graph.nodes[at].operands[0] or 0
@@ -181,9 +185,11 @@ class _Planner:
         return value
 
     def readers_of(self, value: int) -> dict[Reader, list[Use]] | None:
-        """Return the kernels outside the group that read a value, with their reads.
+        """Return the kernels outside the group that read a value, with their reads, or None.
 
-        Returns None if one of these reads needs the value in memory.
+        The result is None if one of these reads needs the value in memory. If only reductions over
+        columns may compute values again, it is also None unless the only reader is a kernel of such
+        reductions.
         """
         found: dict[Reader, list[Use]] = {}
         for use in self.uses[value]:
@@ -196,7 +202,7 @@ class _Planner:
         return found
 
     def reader_at(self, use: Use) -> Reader | None:
-        """Return the kernel in which a read is made, if it could compute the value itself."""
+        """Return the kernel that makes a read, or None if it could not compute the value itself."""
         node = self.graph.nodes[use.at]
         group = self.member.get(use.at)
         if group is None:
@@ -207,7 +213,10 @@ class _Planner:
         return group if names.isdisjoint(self.grouping.epilogues) else None
 
     def columns_at(self, use: Use) -> Columns | None:
-        """Return the columns that a node outside all groups reduces, if it is such a reduction."""
+        """Return the columns over which the node of a read reduces, or None for other nodes.
+
+        `use` is the read. The node must be a reduction in no fusion group; see `ir.loops.Columns`.
+        """
         node = self.graph.nodes[use.at]
         if not node.op.is_reduction or use.at in self.member:
             return None
@@ -216,9 +225,9 @@ class _Planner:
         return columns if wide else None
 
     def plan(self, kept: Collection[int]) -> Plan | None:
-        """Return which values to compute again; None if that would not save memory traffic.
+        """Return which values to compute again, or None if that would not save memory traffic.
 
-        The values in `kept`, and those that share their memory, stay in memory.
+        The values in `kept`, and those in the same memory, stay in memory.
         """
         stays = {self.memory_of(i) for i in self.own if i in self.graph.outputs or i in kept}
         dropped = [
@@ -241,9 +250,9 @@ class _Planner:
         return self.grouping.tensor(value).size == self.group.n
 
     def computable(self, dropped: list[int]) -> list[int]:
-        """Return those of some values that can be computed again if none of them is in memory.
+        """Return the subset of `dropped` that can be computed again if none of them is in memory.
 
-        The first one that cannot is put back into memory, where the later ones can read it.
+        A value that cannot be computed again is left in memory, where later values can read it.
         """
         left = sorted(dropped, key=lambda i: self.own[i])
         while True:
@@ -253,10 +262,10 @@ class _Planner:
             left.remove(bad)
 
     def copies_of(self, value: int, dropped: Collection[int]) -> dict[Reader, Copies] | None:
-        """Return the copies that each kernel needs in place of one value in memory.
+        """Return the copies that each kernel needs if value `value` is not in memory, or None.
 
-        Returns None if they would cost too many instructions, or keep more bytes alive than the
-        value has.
+        The result is None if the copies would cost too many instructions, or keep more bytes alive
+        than the value has. `dropped` are all values that are not in memory.
         """
         found: dict[Reader, Copies] = {}
         for reader, uses in (self.readers[value] or {}).items():
@@ -273,7 +282,12 @@ class _Planner:
         return found
 
     def trace(self, value: int, dropped: Collection[int], copies: Copies) -> bool:
-        """Add to `copies` what computes a value from memory; return False if that is not cheap."""
+        """Add to `copies` the nodes that compute a value from values in memory.
+
+        Returns False if these nodes are not cheap to compute again.
+
+        `dropped` are the values that are not in memory.
+        """
         at = self.own.get(value)
         if value in self.grouping.literals or at in copies.nodes:
             return True
@@ -317,8 +331,8 @@ class _Planner:
     def joining(self, columns: Columns, copies: Copies) -> list[Use]:
         """Return more reductions over the same columns that can join the kernel of some copies.
 
-        They read a value that the copies read anyway, or an alias of it. Adds the nodes of such
-        aliases to the copies.
+        They read a value that the copies also read from memory, or an alias of it. Adds the nodes
+        of such aliases to the copies.
         """
         level = self.grouping.level_after(copies.leaves)
         found = []
@@ -341,7 +355,7 @@ class _Planner:
 def _rewrite(grouping: Grouping, plans: Sequence[Plan]) -> Rewritten:
     """Return the graph with the copies of some plans, each after the node that it copies.
 
-    Nodes of which only copies are needed are left out. All values keep their ids.
+    A node is left out if only its copies are needed. All values keep their ids.
     """
     graph = grouping.graph
     types = list(graph.types)
@@ -373,7 +387,7 @@ def _rewrite(grouping: Grouping, plans: Sequence[Plan]) -> Rewritten:
 
 
 def _without_unread(nodes: list[GraphNode], values: Collection[int]) -> list[GraphNode]:
-    """Return nodes without those that compute one of `values` which no other node reads."""
+    """Return the nodes without those that compute one of `values` that no other node reads."""
     read: set[int | None] = set()
     kept: list[GraphNode] = []
     for node in reversed(nodes):

@@ -9,8 +9,8 @@
       }
     }
 
-They apply where the graph is known to run exactly once, or a loop not at all. `simplify` applies
-them.
+The rules may apply only if the graph is known to run exactly once, or, for a loop, not at all.
+`simplify` applies them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Append the nodes of the branch that a known index selects; return its results.
+    """Append the nodes of the branch that a known index selects; return its results, or None.
 
-    Returns None, which leaves the switch as it is, if there is no such branch.
+    The result is None, and the switch stays in the graph, if there is no such branch.
     """
     if not 0 <= int(index) < len(branches):
         return None
@@ -49,10 +49,10 @@ def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ..
 
 
 def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
-    """Append the nodes of the called graph in place of the call; return its results.
+    """Append the nodes of the called graph in place of the call; return its results, or None.
 
-    Returns None, which leaves the call as it is, if the graph is recursive or the new graph has
-    over MAX_NODES nodes.
+    The result is None, and the call stays in the graph, if the called graph is recursive or the new
+    graph has over MAX_NODES nodes.
     """
     key = ("recursive", target)
     found = g.done.get(key)

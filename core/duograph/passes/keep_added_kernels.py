@@ -2,8 +2,9 @@
 
     %1 = softmax(%0)           ->      %1 = unfused(%0, body=graph(%0) { %1 = softmax(%0) ... })
 
-Other passes would decompose, fuse or replace such an op. The pass runs before the composites are
-decomposed and again on their bodies, and changes nothing if no plugin added a kernel.
+Other passes would decompose, fuse or replace such an op. The pipeline runs this pass before the
+composites are decomposed and again on their bodies. The pass must change nothing if no plugin has
+added a kernel.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ __all__ = ["keep_added_kernels"]
 
 
 def keep_added_kernels(graph: Graph, context: PassContext) -> Graph:
-    """Wrap each node that a plugin's kernel computes in an `unfused` node, in sub-graphs too."""
+    """Wrap each node that a plugin's kernel computes in an `unfused` node, also in sub-graphs."""
     if context.added is None:
         return graph
     return _Wrapping(context).graph(graph)
 
 
 class _Wrapping:
-    """One run of the pass.
+    """One run of the pass on a graph and its sub-graphs.
 
     Attributes:
-        context: what the pass may know of the backend.
-        bodies: the body of a wrapped call by op, operand types and attributes, so that equal calls
-            are still merged.
+        context: facts about the program and its backend.
+        bodies: (op, operand types, attributes) -> the body of the wrapped call. Equal calls have
+            the same body, so that they can still be merged.
         done: result of the pass for each sub-graph seen.
     """
 
@@ -43,14 +44,20 @@ class _Wrapping:
         self.done: Done = {}
 
     def graph(self, graph: Graph) -> Graph:
-        """Return the graph with nodes wrapped; the same object if there are none."""
+        """Return a graph in which each node that a plugin's kernel computes is an `unfused` node.
+
+        The result is the same object if no node had to be wrapped.
+        """
         nodes = [self.node(node, graph) for node in graph.nodes]
         if all(a is b for a, b in zip(nodes, graph.nodes)):
             return graph
         return dataclasses.replace(graph, nodes=nodes)
 
     def node(self, node: GraphNode, graph: Graph) -> GraphNode:
-        """Return a node with its call or its sub-graphs wrapped, or the node itself."""
+        """Return a node wrapped in an `unfused` node, or with its sub-graphs' nodes wrapped.
+
+        The node itself is returned if no plugin's kernel computes it.
+        """
         if node.op in SUBGRAPH_OPS:
             return inside(node, self.graph, self.done)
         op, added = node.op, self.context.added
@@ -72,7 +79,10 @@ class _Wrapping:
 
 
 def _body(node: GraphNode, graph: Graph) -> Graph:
-    """Return a graph of a single node, whose parameters are the operands that are present."""
+    """Return a graph that consists of a copy of one node, for the body of an `unfused` node.
+
+    Its parameters are the operands that are present.
+    """
     types = [graph.types[i] for i in node.operands if i is not None]
     n_params = len(types)
     ids = iter(range(n_params))

@@ -1,7 +1,7 @@
-"""One place from which graph passes import the ops that they match.
+"""The one module from which graph passes import the ops that they match.
 
 The names are those in printed graphs, so that a pass need not know in which module an op is
-defined. This module defines nothing itself.
+defined. This module must not define anything itself.
 """
 
 from __future__ import annotations

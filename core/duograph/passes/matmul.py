@@ -1,6 +1,7 @@
-"""Graph passes on matmuls above O0: absorb transposes, merge sums of matmuls into one.
+"""Graph passes on matmuls above O0: they absorb transposes and merge sums of matmuls into one.
 
-The pipeline in `passes` runs them. They leave dead nodes in the graph.
+The pipeline in `passes` runs them. They must not run at O0, because merged sums round differently.
+Nodes that they make superfluous stay in the graph; `remove_dead_code` removes them.
 """
 
 from __future__ import annotations
@@ -104,11 +105,11 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """Return the matmuls whose results a tree of additions sums, in order.
+    """Return the matmuls whose results a tree of additions sums, in order, or None.
 
-    `root` is the last addition. Returns None if the tree adds anything else, if a summand has
-    another reader, or if the matmuls differ in attributes. `uses` counts the readers of each
-    value.
+    `root` is the last addition. `producers` maps values to the nodes that compute them, `uses` the
+    number of readers of each value. The result is None if the tree adds anything but matmuls, if a
+    summand has another reader, or if the matmuls differ in attributes.
     """
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
@@ -131,8 +132,8 @@ def _concatenated(
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
     """Return how to concatenate operand `k` of several matmuls along their contracted axis.
 
-    `terms` are the matmuls. Returns (values to concatenate, axis, result type), or None unless the
-    values are 2-d and of one type.
+    `terms` are the matmuls; `k` is 0 or 1. The result is (values to concatenate, axis, result
+    type), or None unless the values are 2-d and of the same type.
     """
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])

@@ -1,4 +1,4 @@
-"""Pass: overlaps communication and computation by splitting collectives.
+"""Graph pass that overlaps communication and computation by splitting collectives.
 
 A collective starts as soon as its operands are computed; the wait is where its results are read.
 
@@ -12,8 +12,8 @@ A collective starts as soon as its operands are computed; the wait is where its 
 
 Consecutive collectives of one kind form a run. Its tensors are put in buckets in the order in
 which the program computes them, so that a gradient does not wait for those of earlier layers.
-Starts keep their order, and stay after every other collective, input or output that preceded them;
-so all ranks still start the same collectives in the same order. Readers of results are sorted by
+Starts keep their order, and stay after every collective, input or output that preceded them. All
+ranks must start the same collectives in the same order. The readers of results are sorted by
 the bucket that they need, up to the next node with effects.
 """
 
@@ -44,7 +44,12 @@ BUCKET_BYTES = 2 * 2**20
 
 
 class _Item(NamedTuple):
-    """One tensor of a collective: when its operand is ready, operand, result, its own option."""
+    """One tensor of a collective.
+
+    Its fields are the index of the node that computes the operand (-1 if the operand is a
+    parameter), the ids of the operand and the result, and the option of this tensor, such as its
+    shape.
+    """
 
     ready: int
     operand: int
@@ -53,12 +58,13 @@ class _Item(NamedTuple):
 
 
 class _Run:
-    """Consecutive collectives of one kind, with no other effect in between.
+    """Consecutive collectives of one kind, with no other effect between them.
 
     Attributes:
-        key: op, group, and options that all have in common.
-        items: their tensors.
+        key: the op, the group of ranks, and the options that all of them have in common.
+        items: the tensors of all these collectives.
         node: the first collective.
+        results: ids of the results of all these collectives.
     """
 
     def __init__(self, key: tuple[Any, ...], node: GraphNode) -> None:
@@ -68,7 +74,7 @@ class _Run:
 
 
 def overlap_collectives(graph: Graph, context: PassContext) -> Graph:
-    """Split the collectives of a graph into starts and waits; sub-graphs stay as they are."""
+    """Split the collectives of a graph into starts and waits; sub-graphs stay unchanged."""
     del context
     return _Overlap(graph).graph() if any(n.op in SPLIT for n in graph.nodes) else graph
 
@@ -77,11 +83,13 @@ class _Overlap:
     """Builds the graph with split collectives.
 
     Attributes:
-        starts: nodes to insert after the node of an index (-1: before all), by index.
-        finishes: waits to insert, each with the index of a node after which all its readers are.
-        ready: index of the node that computes a value.
-        earliest: index of the node after which the next start may be.
-        run: the current run of collectives, whose results nothing has read so far.
+        source: the graph before the pass.
+        types: types of the values of the new graph.
+        starts: index of a node (-1: before all nodes) -> the nodes to insert after it.
+        finishes: the waits to insert, each with the index of a node that precedes all its readers.
+        ready: value -> index of the node that computes it.
+        earliest: index of the node after which the next start may be inserted.
+        run: the current run of collectives, whose results nothing has read so far, or None.
     """
 
     def __init__(self, source: Graph) -> None:
@@ -109,7 +117,7 @@ class _Overlap:
         return Graph(source.n_params, self.types, self._ordered(), source.outputs, source.single)
 
     def _join(self, k: int, node: GraphNode) -> None:
-        """Add a collective to the run, or begin another one."""
+        """Add the collective `node` at index `k` to the current run, or begin a new run with it."""
         shapes = node.op is all_gather_parts
         common = None if shapes else node.attributes.get("reduction")
         key = (node.op, node.attributes["group"], common)
@@ -124,7 +132,10 @@ class _Overlap:
         self.run.results.update(node.results)
 
     def _end_run(self, last: int) -> None:
-        """Split the collectives of the run, whose last node is not after index `last`."""
+        """Split the collectives of the current run into starts and waits, and end the run.
+
+        `last` is an index not before the run's last node and before all readers of its results.
+        """
         run, self.run = self.run, None
         if run is None:
             return
@@ -190,9 +201,10 @@ class _Overlap:
 
 
 def _by_need(block: Sequence[GraphNode], waits: Sequence[GraphNode]) -> list[GraphNode]:
-    """Return nodes and waits, ordered so that a node precedes the waits that it does not need.
+    """Return nodes and waits in an order in which a node precedes the waits that it does not need.
 
-    Nodes that need the same waits keep their order, and so do all starts.
+    `block` has the nodes and waits in program order, `waits` the waits among them. Nodes that need
+    the same waits keep their order, and so do all starts.
     """
     level: dict[int | None, int] = {}
     for number, wait in enumerate(waits, 1):

@@ -5,7 +5,7 @@
     %5 = add(%3, %4)
 
 The gradients of slices of one tensor add up to such a sum. The pass runs only above O0, because it
-changes a bit: an element -0.0 stays -0.0, where adding +0.0 would make it +0.0.
+can change the sign of a zero: an element -0.0 stays -0.0, but adding +0.0 would make it +0.0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Slices(NamedTuple):
 
     Attributes:
         axis: the axis.
-        parts: for each slice, its start -> (id of the value in the slice, its end).
+        parts: start of a slice -> (id of the value in the slice, end of the slice, exclusive).
     """
 
     axis: int
@@ -39,7 +39,7 @@ class _Slices(NamedTuple):
 def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
     """Replace sums of zero-padded tensors that fill a whole axis by concatenations.
 
-    The nodes that pad, and those that add parts of the sum, stay in the graph, dead.
+    The nodes that pad, and those that add parts of the sum, stay in the graph as dead nodes.
     """
     types = graph.types
     known: dict[int | None, _Slices] = {}
@@ -82,9 +82,9 @@ def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
 
 
 def _sum(a: _Slices, b: _Slices) -> _Slices | None:
-    """Describe the sum of two tensors that are zero outside slices.
+    """Describe the sum of two tensors that are zero outside slices, or return None.
 
-    Returns None if their axes differ or slices overlap.
+    The result is None if their axes differ or slices overlap.
     """
     parts = dict(sorted([*a.parts.items(), *b.parts.items()]))
     if a.axis != b.axis or len(parts) != len(a.parts) + len(b.parts):

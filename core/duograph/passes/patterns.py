@@ -60,7 +60,8 @@ class Value:
         """Return whether graph value `i` matches this pattern; if so, store its names in `found`.
 
         `producers` maps value ids to the nodes that compute them. A name that occurs twice in a
-        pattern must match the same value both times.
+        pattern must match the same value both times. After a failed match, `found` may have some of
+        the names.
         """
         return found.setdefault(self.name, i) == i
 
@@ -76,7 +77,7 @@ class Number(Value):
         self.wanted = wanted
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether value `i` is such a `fill`; if so, store its id in `found`."""
+        """Return whether value `i` is a `fill` of the wanted number; if so, store its id."""
         node = producers.get(i)
         if node is None or node.op is not fill:
             return False
@@ -105,7 +106,8 @@ class Known(Value):
 def known_value(i: int | None, producers: Producers) -> Any:
     """Return the Python value of a host constant or constant tensor, else None.
 
-    A constant tensor is a `constant` of one element or a `fill`, whose number is the value.
+    A constant tensor is a `constant` of one element or a `fill`; its value is that number.
+    `producers` maps value ids to the nodes that compute them.
     """
     node = producers.get(i)
     if node is None:
@@ -126,9 +128,10 @@ class Call(Value):
         ops: the ops.
         operands: a pattern for each operand, or for the first ones if `rest` names the others.
         attributes: pairs (attribute of the op, name to which a match binds its value).
-        rest: the name that a match binds to the tuple of remaining operands; "" allows none.
-        commutative: two operands may also match in the other order, which is tried second.
-        name: the name that a match binds to the result's id; "" binds none.
+        rest: the name that a match binds to the tuple of remaining operands; "" allows no further
+            operands.
+        commutative: whether two operands may also match in reverse order, which is tried second.
+        name: the name that a match binds to the result's id; "" binds no name.
     """
 
     def __init__(
@@ -164,7 +167,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether operands and attributes match; if so, store the names in `found`."""
+        """Return whether operands and attributes match; if so, store the bound names in `found`."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -202,9 +205,11 @@ def call(
     """Return a pattern for calls of one of `ops` whose operands match the given patterns.
 
     Args:
-        rest: name for the tuple of further operands; "" allows none.
+        ops: the op, or several.
+        operands: a pattern for each operand.
+        rest: name for the tuple of further operands; "" allows no further operands.
         commutative: whether two operands may match in either order.
-        result: name for the result's id.
+        result: name for the result's id; "" for none.
         attributes: name for the value of each attribute, such as ``perm="p"``.
     """
     several = (ops,) if isinstance(ops, Op) else ops
@@ -212,7 +217,7 @@ def call(
 
 
 def number(name: str, wanted: float | None = None) -> Number:
-    """Return a rewrite pattern for a tensor of equal elements, of any number or of `wanted`."""
+    """Return a rewrite pattern for a tensor of equal elements: `wanted`, or any number if None."""
     return Number(name, wanted)
 
 
@@ -229,10 +234,10 @@ class Rule(NamedTuple, Generic[R]):
     """A graph rewrite rule: the pattern of a call and a function that computes its replacement.
 
     Attributes:
-        statement: `pattern -> replacement`, for the reader.
+        statement: the text `pattern -> replacement`, for the reader.
         pattern: pattern of the calls that the rule replaces.
-        replace: receives the bound names as keyword arguments and returns the replacement, or
-            None to leave the call as it is.
+        replace: function that receives the bound names as keyword arguments and returns the
+            replacement, or None to leave the call unchanged.
     """
 
     statement: str
@@ -246,7 +251,7 @@ def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rul
 
 
 class Rules(Generic[R]):
-    """Graph rewrite rules: all in order (`rules`), and by the op of the calls they replace."""
+    """Graph rewrite rules: `rules` in order, and `by_op` by the op whose calls they replace."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

@@ -1,8 +1,8 @@
 """Runs the graph passes of plugins and verifies their results.
 
-`passes` is the only caller: `clean_up` runs the passes of all plugins, the pipeline those of the
-graph's backend. A pass that fails is reported with a warning and never runs again. Nothing here
-changes a graph itself.
+`passes` is the only caller: `clean_up` runs the passes of all plugins, and the pipeline runs those
+of the graph's backend. A pass that fails is reported with a warning and never runs again. Nothing
+here changes a graph except by calling these passes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _failed: set[int] = set()
 def plugin_passes() -> list[tuple[str, PluginPass]]:
     """Return (plugin name, pass) for each graph pass of all plugins, ordered by plugin name.
 
-    Passes that failed before are left out.
+    Passes that have failed before are left out.
     """
     hooks = registry.plugin_hooks().duograph_passes.get_hookimpls()
     if not hooks:
@@ -63,13 +63,13 @@ def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
 
 
 def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, Graph]:
-    """Run a plugin's pass on a graph; return (the pass's name in dumps, the verified new graph).
+    """Run a plugin's pass on a graph; return the pass's name in dumps and the verified new graph.
 
     If the pass fails or its result is invalid, a warning is given once, the graph is returned
     unchanged, and the pass never runs again.
 
     Raises:
-        GraphError: the pass failed, with `set_context(debug=True)`.
+        GraphError: the pass failed while `set_context(debug=True)` is set.
     """
     name = str(getattr(step, "__name__", type(step).__name__))
     shown = f"{plugin}.{name}"
@@ -84,7 +84,7 @@ def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, G
 
 
 def run_backend_passes(graph: Graph, context: PassContext) -> Graph:
-    """Run the graph backend's own passes (`Backend.passes`) in order; return the new graph."""
+    """Run the passes of the graph's backend (`Backend.passes`) in order; return the new graph."""
     for name, step in context.passes:
         if id(step) not in _failed:
             shown, graph = run_plugin_pass(name, step, graph)

@@ -1,7 +1,7 @@
 """Applies rewrite rules that replace one node of a graph by another with the same results.
 
-Passes above O0 that exchange one op for another call it. Unlike `rewriting`, it keeps all value
-ids; nodes that nothing reads any more stay in the graph for `remove_dead_code`.
+Passes above O0 that exchange one op for another call `replace_nodes`. Unlike `rewriting`, it keeps
+all value ids. Nodes whose results are no longer read stay in the graph for `remove_dead_code`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What a rewrite rule may look at: the matching node, its graph, each value's producer."""
+    """What a rewrite rule may look at: the graph, each value's producer, and the matching node."""
 
     graph: Graph
     producers: Producers
@@ -45,9 +45,9 @@ def replace_nodes(
 ) -> Graph:
     """Replace single nodes of a graph by calls that rewrite rules compute.
 
-    The rules for a node's op are applied in order, each to what the one before left: both
-    transposes of `matmul(transpose(x), transpose(y))` are folded. `accepts` may refuse a
-    replacement. A graph that no rule changes is returned as it is.
+    The rules for a node's op are applied in order, each to the result of the one before, so that
+    both transposes of `matmul(transpose(x), transpose(y))` are folded. `accepts` may refuse a
+    replacement. If no rule applies, `graph` itself is returned.
     """
     producers: dict[int | None, GraphNode] = {}
     nodes: list[GraphNode] = []

@@ -1,7 +1,7 @@
 """Rebuilds a graph call by call, applying the rewrite rules of each call's op.
 
-The pass `simplify` uses it. A rule sees operands that are rewritten already, and the calls that it
-makes go through the rules again. Every rule must keep the value bit for bit.
+The pass `simplify` uses it. The operands that a rule sees have already been rewritten, and calls
+that a rule makes go through the rules again. Every rule must keep the value bit for bit.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Rewriter:
     Attributes:
         types, nodes: types and nodes of the new graph.
         span: the source location that new nodes get.
-        producers: nodes of the new graph by the ids of their results.
-        rules: the rules by op.
-        fold: computes a call whose operands are all constants.
-        done: rewritten form of each sub-graph rewritten so far; several nodes may share one.
+        producers: value of the new graph -> the node that computes it.
+        rules: the rewrite rules.
+        fold: function that computes a call whose operands are all constants.
+        done: rewritten form of each sub-graph rewritten so far; several nodes may hold the same
+            sub-graph.
     """
 
     def __init__(self, rules: RewriteRules, fold: Fold, done: Done) -> None:
@@ -80,8 +81,8 @@ class Rewriter:
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
         """Append the nodes of a graph to the new graph, each rewritten by the rules that match.
 
-        `ids` are values of the new graph for the parameters of `graph`. Returns the ids of the
-        outputs in the new graph.
+        `ids` are the values of the new graph that stand for the parameters of `graph`. Returns the
+        ids of the outputs in the new graph.
         """
         types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
@@ -138,8 +139,9 @@ class Rewriter:
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
         """Return what replaces a call in the new graph, or None if the call stays.
 
-        A call of constants is folded; otherwise the first rewrite rule that matches applies.
-        Returns a symbolic value, or a sequence of them for an op with several results.
+        A call whose operands are constants is computed (folded); otherwise the first rewrite rule
+        that matches applies. Returns a symbolic value, or a sequence of them for an op with several
+        results.
         """
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
@@ -156,7 +158,7 @@ class Rewriter:
     def values(self, pattern: Value, bindings: Bindings) -> Bindings:
         """Replace the value ids in a pattern's match by symbolic values; return the same dict.
 
-        Rules compute with symbolic values as with tensors.
+        The functions of rules can compute with symbolic values as with tensors.
         """
         tensor = self.builder.tensor
         for name in pattern.value_names:
@@ -170,9 +172,9 @@ class Rewriter:
     # ---- for the functions of rules -----------------------------------------------------------
 
     def call(self, op: Op, *operands: GraphValue | None, **attributes: object) -> Any:
-        """Append an op call to the new graph, or what the rewrite rules replace it by.
+        """Append an op call, or what the rewrite rules replace it by, to the new graph.
 
-        Returns the symbolic result, or a tuple of them for an op with several.
+        Returns the symbolic result, or a tuple of results for an op with several.
         """
         found = self.rewritten(op, [None if x is None else x._id for x in operands], attributes)
         return self.append(op, operands, attributes) if found is None else found
@@ -190,7 +192,7 @@ class Rewriter:
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """Return the Python number that the `fill` node producing value `x` fills in."""
+        """Return the Python number with which the `fill` node that computes `x` was filled."""
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:

@@ -10,9 +10,9 @@
     %12, %13, %14 = reshape(%9), reshape(%10), reshape(%11)
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
-Backends without a kernel for `strided_slice` have `strided_copy` in its place. The pass applies
-where the backend has kernels for the fused ops. They compute as those of `attention`, so results
-keep every bit. Nodes that nothing reads any more stay in the graph for `remove_dead_code`.
+On backends without a kernel for `strided_slice`, `strided_copy` takes its place. The pass applies
+where the backend has kernels for the fused ops. They compute like those of `attention`, so results
+keep every bit. Nodes that are no longer read stay in the graph for `remove_dead_code`.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _parts(op: Op) -> tuple[Call, Call, Call]:
 
 
 def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[object, ...]:
-    """Return the attributes with which `op` slices features `start` to `end` of the projection.
+    """Return the attributes with which `op` slices features `start` to `end` - 1 of the projection.
 
-    `whole` is the type of the projection, (batch, sequence, features) or (sequence, batch,
-    features).
+    `op` is `strided_slice` or `strided_copy`. `whole` is the type of the projection: (batch,
+    sequence, features) or (sequence, batch, features).
     """
     one, two, features = whole.shape
     if op is strided_slice:
@@ -77,11 +77,11 @@ def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[object, ...
 
 
 def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
-    """Return the numbers of heads in a projection, as attributes of `self_attention`.
+    """Return how many attention heads a projection has, as attributes of `self_attention`, or None.
 
-    The attribute `heads` counts query heads, `own` those of key and of value. `found` is a match of
-    the patterns of `_parts(op)`. Returns None unless query, key and value are adjacent slices that
-    make up the whole projection.
+    The attribute `heads` counts query heads; `own` counts those of the key, and also of the value.
+    `found` is a match of the patterns of `_parts(op)`. The result is None unless query, key and
+    value are adjacent slices that make up the whole projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)
@@ -127,8 +127,9 @@ GRADIENTS = {op: call(attention_grad, *_parts(op), rest="others", layout="layout
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
     """Replace the concatenated gradients of query, key and value by one `self_attention_grad`.
 
-    The node concatenates reshapes of the values `query`, `key` and `value` along `axis`. Returns
-    None unless these are the results of one `attention_grad` on slices of one projection.
+    The node of `site` concatenates reshapes of the values `query`, `key` and `value` along `axis`.
+    The result is None unless these values are the results of one `attention_grad` on slices of one
+    projection.
     """
     graph, producers, node = site
     grad = producers.get(query)

@@ -1,7 +1,8 @@
-"""Graph pass that removes calls which do nothing, cancel each other, or can be computed now.
+"""Graph pass that removes calls which do nothing, cancel each other, or have constant operands.
 
-Every rule keeps the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is 0.0,
-but there is x * 1.0 -> x.
+Every rule must keep the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is
+0.0, but there is a rule x * 1.0 -> x. The pass is part of `passes.CLEANUP`, which runs at every jit
+level.
 
     %1 = transpose(%0, perm=(1, 0))
     %2 = transpose(%1, perm=(1, 0))          ->      %4 = relu(%0)
@@ -49,7 +50,7 @@ __all__ = ["RULES", "simplify"]
 def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
     """Apply the rewrite rules of RULES to every call of a graph and its sub-graphs.
 
-    Returns a new graph whose values have the same bits.
+    Returns a new graph that computes the same values bit for bit.
     """
     return Rewriter(RULES, fold_constants, {}).graph(graph)
 
@@ -90,9 +91,9 @@ def is_negative_zero(value: complex) -> bool:
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
-    """Return `x` as the replacement of ``x + zero``, or None where a bit might change.
+    """Return `x` as the replacement of ``x + zero``, or None if the sum might differ from `x`.
 
-    -0.0 + 0.0 is 0.0, so a float zero must be -0.0; integers may have any zero.
+    -0.0 + 0.0 is 0.0, so a floating-point zero must be -0.0; an integer zero has no sign.
     """
     kind = zero.dtype.kind
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
@@ -103,7 +104,7 @@ def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
 def by_one(g: Rewriter, x: GraphTensor, one: GraphTensor) -> Found | None:
     """Return `x` as the replacement of ``x * one`` or ``x / one``; None for complex numbers.
 
-    (inf + 0j) * (1 + 0j) has a NaN part, as 0 * inf is NaN.
+    For example, (inf + 0j) * (1 + 0j) has a NaN part, because 0 * inf is NaN.
     """
     return None if one.dtype.kind == "c" else if_shaped(x, one)
 

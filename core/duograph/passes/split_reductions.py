@@ -1,11 +1,12 @@
-"""Graph pass that splits reductions over trailing and other axes in two; one can then fuse.
+"""Graph pass that splits a reduction over trailing and other axes in two, so that one can fuse.
 
     %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
     %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
                                                     %2 = reduce_sum(%3, axis=(0, 2, 3))
 
-Gradients of convolution biases and statistics of channels are such reductions. The pass runs only
-above O0, because it changes the order of summation.
+The first of the two joins the kernel of its operand. Gradients of convolution biases and statistics
+of channels are such reductions. The pass runs only above O0, because it changes the order of
+summation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """Split each reduction of an elementwise result: over the trailing axes, then over the rest."""
+    """Split reductions of elementwise results into one over trailing axes and one over the rest."""
     types = list(graph.types)
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
@@ -45,11 +46,11 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """Return a new node that reduces only the trailing axes among those that `node` reduces.
+    """Return a node that reduces only the trailing axes among those that `node` reduces.
 
-    The trailing axes are the last axes that are all reduced. Returns None if `node` reduces no
-    other axis, if the trailing axes have less than `least` elements, or if a partial sum would be
-    rounded. `types` is extended by the type of the new node's result.
+    The trailing axes are the last axes as long as all of them are reduced. The result is None if
+    `node` reduces no other axis, if the trailing axes have less than `least` elements, or if a
+    partial sum would be rounded. The type of the new node's result is appended to `types`.
     """
     source, result = types[node.operands[0] or 0], types[node.results[0]]
     assert isinstance(source, TensorType) and isinstance(result, TensorType)

@@ -1,6 +1,7 @@
 """Helpers that apply a graph pass to the sub-graphs (branches, loop bodies) of nodes.
 
-The passes call them. Each sub-graph is processed once, however many nodes share it.
+The passes call them. Each sub-graph must be processed only once, however many nodes hold it, so
+that a sub-graph that several nodes hold stays one object.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Decorator for a pass on one graph; the result processes sub-graphs too, innermost first."""
+    """Decorator that makes a pass on one graph also process its sub-graphs, the innermost first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -59,7 +60,7 @@ def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -
     """Return a node's attributes with `step` applied to every graph among them.
 
     `done` maps graphs that were processed before to their results; new results are added to it. A
-    named graph is copied, since nodes outside the processed graph may call the original.
+    named graph is copied, because nodes outside the processed graph may call the original.
     """
     made = dict(attributes)
     for name, value in attributes.items():

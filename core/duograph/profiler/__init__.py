@@ -1,7 +1,7 @@
 """The profiler: what ran, for how long, from which line of the program (`mindspore.profiler`).
 
-`profile` records; `schedule` chooses steps; `tensorboard_trace_handler` writes files; `mstx` names
-parts of a program. docs/profiler.md shows the results.
+`profile` records; `schedule` chooses which steps are recorded; `tensorboard_trace_handler` writes
+files; `mstx` names parts of a program. docs/profiler.md shows examples of the results.
 """
 
 from .options import (

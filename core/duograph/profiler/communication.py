@@ -1,6 +1,6 @@
-"""What the steps of a profile sent to other ranks, and how long they waited for them.
+"""The communication of a profile's steps: bytes sent to other ranks, and time spent waiting.
 
-`profile.communication` and the summary of a profile are made of it.
+`profile.communication` and the summary of a profile are computed by this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class CommunicationStep(NamedTuple):
     """The communication of one step of a rank.
 
     Attributes:
-        number: of the step.
+        number: index of the step, from 0.
         nbytes: bytes that were sent to other ranks.
         exposed: seconds in which the program waited for a collective or message.
     """
@@ -30,9 +30,9 @@ class CommunicationStep(NamedTuple):
 def communication_of(
     records: Sequence[Record], steps: Sequence[tuple[int, int, int]]
 ) -> list[CommunicationStep]:
-    """Return the communication of each step (number, begin, end), in nanoseconds.
+    """Return the communication of each step; `steps` holds (number, begin, end) in nanoseconds.
 
-    A collective belongs to the step in which it has ended, a wait to that in which it began.
+    A collective belongs to the step in which it ended, a wait to the step in which it began.
     """
     sent = [(r.end, r.work.nbytes) for r in records if r.kind == "communication"]
     waits = [(r.begin, r.duration) for r in records if r.kind == "wait"]
@@ -47,7 +47,10 @@ def communication_of(
 def communication_text(
     records: Sequence[Record], steps: Sequence[tuple[int, int, int]], seconds: float
 ) -> str:
-    """Return a line about all communication of a window of so many seconds, or ""."""
+    """Return a line that sums up all communication of a recorded window, or "" without any.
+
+    `seconds` is the length of the window.
+    """
     if not any(r.kind == "communication" for r in records):
         return ""
     nbytes = sum(r.work.nbytes for r in records if r.kind == "communication")

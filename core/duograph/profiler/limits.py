@@ -1,7 +1,7 @@
-"""Measures the memory bandwidth and the arithmetic speed of a device, once per machine.
+"""Measurement of the memory bandwidth and the arithmetic speed of a device, once per machine.
 
 The roofline of a profile compares kernels with these limits. They are stored in the disk cache
-(`backend.disk_cache`), by the description of the device and the number of processors.
+(`backend.disk_cache`) under a key of the device's description and the number of processors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def device_limits(device: str) -> Limits:
     """Return the limits of a device, measured in about a second at first use on this machine.
 
     Args:
-        device: such as ``"CPU:0"``.
+        device: name of the device, such as ``"CPU:0"``.
 
     Raises:
         RuntimeError: no such device.
@@ -110,7 +110,7 @@ def _measured(device: str) -> Limits:
 
 
 def _best(run: Callable[[], object], device: str) -> float:
-    """Return the seconds of the fastest of several calls, each with a wait for the device."""
+    """Return the seconds of the fastest of several calls of `run`, with the wait for the device."""
     chosen = device_of(device)
     wait = registry.backend(chosen.name).synchronize
     run()

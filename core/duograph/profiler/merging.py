@@ -1,4 +1,4 @@
-"""Joins the traces of several ranks into one, with one row of processes per rank.
+"""Merging of the traces of several ranks into one, in which each rank has its own processes.
 
 `duograph run -n N --trace FILE` calls it. The ranks of one machine share the clock of
 `time.perf_counter_ns`, so that times of different ranks can be compared.
@@ -20,14 +20,15 @@ _DEVICES = 1000  # numbers of processes that a rank may have
 
 
 def merged(parts: Mapping[int, Trace]) -> Trace:
-    """Return one document of the trace documents of ranks.
+    """Return the trace documents of several ranks as one document.
 
     Args:
-        parts: documents of `profile.trace`, by rank; at least one.
+        parts: rank -> document of `profile.trace`; at least one.
 
     Returns:
         A document in the trace event format of Chrome. Process `1000 * rank` is the host of a rank,
-        and those after it are its devices. Times are microseconds from the first begin of all.
+        and the following process numbers are its devices. Times are microseconds from the earliest
+        start of the profiles.
     """
     begins = {rank: int(part["otherData"]["clock"]) for rank, part in parts.items()}
     first = min(begins.values())
@@ -41,7 +42,7 @@ def merged(parts: Mapping[int, Trace]) -> Trace:
 
 
 def _of_rank(rank: int, events: list[Event], shift: float) -> Iterator[Event]:
-    """Yield the events of a rank with its processes and with times that are `shift` later."""
+    """Yield the events of a rank with new process numbers and times that are `shift` us later."""
     numbers: dict[int, int] = {}
     for event in events:
         number = numbers.setdefault(event["pid"], rank * _DEVICES + len(numbers))
@@ -59,5 +60,5 @@ def _of_rank(rank: int, events: list[Event], shift: float) -> Iterator[Event]:
 
 
 def read_parts(folder: pathlib.Path) -> dict[int, Trace]:
-    """Return the trace documents of a folder, ``RANK.json``, by rank."""
+    """Read the trace documents ``RANK.json`` of a folder; return rank -> document."""
     return {int(p.stem): json.loads(p.read_text("utf-8")) for p in folder.glob("*.json")}

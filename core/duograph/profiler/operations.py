@@ -1,8 +1,8 @@
-"""Counts the floating-point operations of a kernel from its op and types.
+"""Count of the floating-point operations of a kernel, from its op and types.
 
 The tables and the roofline of a profile use it, and `summary`. A multiplication and an addition
 count as one operation each, and so does any elementary function of one element, such as an
-exponential. Operations on integers, and ops that only move data, count as none.
+exponential. Operations on integers, and ops that only move data, count as 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def _matmul(operands: Sequence[TensorType], results: Sequence[TensorType]) -> fl
 def _filter(
     weight: int, outputs: Callable[[Sequence[TensorType], Sequence[TensorType]], int]
 ) -> Rule:
-    """Return the rule of a convolution: its outputs times the elements of one filter."""
+    """Return the rule of a convolution: 2 operations per output and element of one filter.
+
+    `weight` is the position of the weight among operands and results; `outputs` counts the outputs.
+    """
 
     def rule(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
         types = (*operands, *results)
@@ -70,8 +73,8 @@ _RULES: Mapping[str, Rule] = {
 def operations(work: Work) -> float:
     """Return the floating-point operations of one kernel call.
 
-    A fused region has those of its ops, and an op without a rule those of its body or its
-    decomposition.
+    A fused region counts the operations of its ops, and an op without a counting rule those of its
+    body or decomposition.
 
     Examples:
         >>> import duograph as ms
@@ -99,7 +102,7 @@ def multiply_adds(work: Work) -> float:
 
 
 def _of_work(work: Work, all_ops: bool) -> float:
-    """Return the operations of a kernel call, of all ops or of those in `_RULES` alone."""
+    """Return the operations of a kernel call: of all ops, or only of the ops in `_RULES`."""
     if work.op is None:
         body = work.attributes.get("body")
         return _of_graph(body, work.device, 8, all_ops) if isinstance(body, Graph) else 0.0
@@ -125,7 +128,10 @@ def _of_op(
     depth: int,
     all_ops: bool,
 ) -> float:
-    """Return the operations of one op; `depth` ends the search in decompositions."""
+    """Return the operations of one op; `depth` limits the nesting of bodies and decompositions.
+
+    `operands` and `results` are their types. Without `all_ops`, only ops in `_RULES` count.
+    """
     body = attributes.get("body")
     if isinstance(body, Graph):
         return _of_graph(body, device, depth, all_ops)
@@ -147,7 +153,7 @@ def _of_op(
 def _inner(
     op: Op, operands: Sequence[object], attributes: Mapping[str, object], device: str
 ) -> Graph | None:
-    """Return the graph that computes an op by others, or None for a primitive without one."""
+    """Return the body or decomposition of an op as a graph, or None if it has none."""
     types = cast("tuple[TensorType | None, ...]", tuple(operands))
     try:
         if op.body is not None:

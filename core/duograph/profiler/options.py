@@ -1,6 +1,7 @@
 """Options of a profile under MindSpore's names: enumerations and `_ExperimentalConfig`.
 
-Most of them choose counters of Ascend chips; those have no effect here and warn once.
+Most of them choose counters of Ascend chips; these options have no effect in duograph and warn
+once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = [
 
 
 class ProfilerLevel(enum.Enum):
-    """How much MindSpore's profiler collects; every level collects the same events here.
+    """How much MindSpore's profiler collects; in duograph every level collects the same events.
 
     Examples:
         >>> import duograph as ms
@@ -32,7 +33,10 @@ class ProfilerLevel(enum.Enum):
 
 
 class ProfilerActivity(enum.Enum):
-    """What MindSpore's profiler watches: the host (CPU), or a device. Here it is always both."""
+    """What MindSpore's profiler watches: the host (CPU) or a device.
+
+    Duograph always watches both.
+    """
 
     NPU = "NPU"
     GPU = "GPU"
@@ -40,7 +44,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class AicoreMetrics(enum.Enum):
-    """Counters of Ascend chips; no backend here has them."""
+    """Names of hardware counters of Ascend chips; no backend of duograph reads them."""
 
     PipeUtilization = "PipeUtilization"
     ArithmeticUtilization = "ArithmeticUtilization"
@@ -54,14 +58,14 @@ class AicoreMetrics(enum.Enum):
 
 
 class ExportType(enum.Enum):
-    """The file formats of MindSpore's results; here results are text and JSON."""
+    """The file formats of MindSpore's results; duograph writes text and JSON whatever is chosen."""
 
     Db = "db"
     Text = "text"
 
 
 class HostSystem(enum.Enum):
-    """Counters of the operating system that MindSpore's profiler reads."""
+    """Operating system counters that MindSpore's profiler reads; duograph does not read them."""
 
     CPU = "cpu"
     MEM = "mem"
@@ -73,7 +77,7 @@ class HostSystem(enum.Enum):
 class _ExperimentalConfig:
     """Further options of MindSpore's profiler (`mindspore.profiler._ExperimentalConfig`).
 
-    They choose counters and files of Ascend chips. Each is accepted; one that asks for something
+    They choose counters and files of Ascend chips. Each is accepted; one that is not at its default
     warns once that it has no effect.
     """
 

@@ -1,7 +1,8 @@
 """`profile`: records the kernels, copies and compilations of a part of a program.
 
-Users make it. It adds a `Recorder` to the observers while it collects, follows a schedule of steps,
-and answers with tables, a trace and a roofline. It reads nothing but records.
+For users. While it collects, a `Recorder` is registered as an observer of the runtime. `profile`
+follows a schedule of steps, and computes tables, a trace and a roofline from the recorded events
+alone.
 """
 
 from __future__ import annotations
@@ -40,30 +41,31 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:
     """Record kernels, copies and compilations (`mindspore.profiler.profile`, `duograph.profile`).
 
-    Eager and compiled code, on every device. It records from its creation, or from `start`, to
-    `stop`; a `with` block does both. Several may run at once. Without one, nothing is slower.
+    It records eager and compiled code, on every device, from its creation (or from `start`) to
+    `stop`; a `with` block calls both. Several profiles may run at once. Programs without a profile
+    are not slowed down.
 
     Args:
         activities: `ProfilerActivity` members; accepted, since host and device are always recorded.
-        with_stack: also store the callers of each source line, for the trace.
+        with_stack: also store the call stack of each event, for the trace.
         profile_memory: also sample the bytes in use of each device, for `memory` and the trace.
-        start_profile: record from the creation on, without a call of `start`.
+        start_profile: record from the creation of the object, without a call of `start`.
         record_shapes: write the types of the operands into the trace.
-        schedule: function from the number of a step to a `ProfilerAction`, such as `schedule(...)`.
+        schedule: function from the index of a step to a `ProfilerAction`, such as `schedule(...)`.
             None records everything until `stop`.
         on_trace_ready: function that is called with the profile when its results are complete: at
             the end of each cycle of the schedule, or by `stop`.
         experimental_config: an `_ExperimentalConfig`; it has no effect.
         data_process, parallel_strategy, hbm_ddr, pcie, sync_enable: options of MindSpore that have
-            no meaning here; asking for one warns once.
+            no effect in duograph; setting one warns once.
 
     Attributes:
-        max_events: the most events that a profile stores; later ones are counted, with a warning.
-            Set it on the class or on a profile that has not started. An event takes 150 bytes, and
-            one in a native program 24.
+        max_events: the most events that a profile stores; later events are only counted, with a
+            warning. Set it on the class or on a profile that has not started. An event takes 150
+            bytes of memory, or 24 in a natively executed compiled program.
 
     Raises:
-        TypeError: an argument of another type.
+        TypeError: an argument has a wrong type.
 
     Examples:
         >>> import duograph as ms
@@ -137,7 +139,10 @@ class profile:
     # ---- collecting -----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to record, or to follow the schedule from step 0; warn if it runs already."""
+        """Begin to record, or to follow the schedule from step 0.
+
+        Warn if the profile runs already.
+        """
         with self._lock:
             if self._running:
                 _warn("start: this profile runs already")
@@ -148,7 +153,7 @@ class profile:
             self._step_began = time.perf_counter_ns()
 
     def stop(self) -> None:
-        """End recording, and hand the results over; warn if it does not run."""
+        """End recording and call `on_trace_ready`; warn if the profile does not run."""
         with self._lock:
             if not self._running:
                 _warn("stop: this profile does not run; call start() first")
@@ -193,7 +198,7 @@ class profile:
         return found
 
     def _enter(self, action: ProfilerAction) -> None:
-        """Begin to store events if an action asks for them and none are stored yet."""
+        """Begin to store events if `action` requires it and none are being stored yet."""
         if action is ProfilerAction.NONE:
             return
         if action is ProfilerAction.WARM_UP:
@@ -215,7 +220,7 @@ class profile:
         recorders.append(made)
 
     def _leave(self) -> None:
-        """Stop to store events."""
+        """Stop storing events."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
@@ -252,20 +257,20 @@ class profile:
             self._leave()
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a text to the trace's facts.
+        """Add a string to the metadata of the trace.
 
         Raises:
-            TypeError: the key or the value is no str.
+            TypeError: the key or the value is no string.
         """
         if not isinstance(key, str) or not isinstance(value, str):
             raise ArgumentError(f"add_metadata: got {key!r}, {value!r}; wanted two strings")
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Add a value in JSON to the trace's facts.
+        """Add a value, given as JSON text, to the metadata of the trace.
 
         Raises:
-            TypeError: the key or the value is no str, or the value is no JSON.
+            TypeError: the key or the value is no string, or the value is no JSON.
         """
         try:
             found = json.loads(value)
@@ -278,44 +283,44 @@ class profile:
     # ---- results --------------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """Return the events of the last window that was recorded, in the order of their begin.
+        """Return the events of the last window that was recorded, in the order in which they began.
 
-        A window is a cycle of the schedule, or all from `start` to `stop`. Waits for devices with a
-        clock of their own.
+        A window is a cycle of the schedule, or everything from `start` to `stop`. The call waits
+        for devices that measure times with their own clock.
         """
         return self._window.records()
 
     @property
     def ranges(self) -> list[Range]:
-        """The ranges and marks that `profiler.mstx` made in the window."""
+        """The ranges and marks that `profiler.mstx` made in the last window."""
         return list(self._window.recorder.ranges)
 
     @property
     def steps(self) -> list[tuple[int, float]]:
-        """The number and the seconds of each step that was recorded."""
+        """The index and the seconds of each step that was recorded."""
         return [(number, (end - begin) / 1e9) for number, begin, end in self._window.steps]
 
     @property
     def communication(self) -> list[CommunicationStep]:
-        """What each step sent to other ranks, and the seconds that it waited for them."""
+        """The bytes that each step sent to other ranks, and the seconds it waited for them."""
         return communication_of(self._window.records(), self._window.steps)
 
     @property
     def memory(self) -> list[MemorySample]:
         """The bytes in use of each device over time, with `profile_memory`.
 
-        Samples are 0.1 ms apart or more. A device without memory statistics has none.
+        Samples are at least 0.1 ms apart. A device without memory statistics has no samples.
         """
         return list(self._window.recorder.samples)
 
     @property
     def dropped(self) -> int:
-        """The events beyond `max_events`, which were counted and not stored."""
+        """The number of events beyond `max_events`, which were not stored."""
         return self._window.recorder.dropped
 
     @property
     def seconds(self) -> float:
-        """The length of the window, up to now if it has not ended."""
+        """The length of the last window in seconds, up to now if it has not ended."""
         return self._window.seconds
 
     def rows(self, by: str = "op", sort: str = "time", roofline: bool = False) -> list[Row]:
@@ -331,27 +336,27 @@ class profile:
     ) -> str:
         """Return a table of the recorded events as text.
 
-        The columns are: number of calls, time (on the device where it has a clock, else on the
-        host) in all, as a share of the window, per call and of the longest call, bytes read and
-        written, and the speeds.
+        The columns are: number of calls; total time (on the device if it has a clock, else on the
+        host), its share of the window, time per call and of the longest call; bytes read and
+        written; bytes and operations per second.
 
         Args:
             by: "op"; "line", the user's source line; or "kernel", the op with its operand types.
             sort: "time", "calls", "mean", "longest", "bytes", "flops" or "name".
             rows: how many rows to show; None shows all.
-            roofline: also compare each row with the limits of the device: which one, memory
-                or compute, is nearer, and the share of it that was reached. The limits are measured
-                once per machine, in a second.
+            roofline: also compare each row with the limits of the device: which limit, memory or
+                compute, is nearer, and the share of it that was reached. The limits are measured
+                once per machine, which takes a second.
 
         Raises:
-            ValueError: another `by` or `sort`.
+            ValueError: `by` or `sort` is another string.
         """
         found = self.rows(by, sort, roofline)
         text = table_text(found, self.seconds, by, rows)
         return f"{self.summary()}\n\n{text}" if found else self.summary()
 
     def summary(self) -> str:
-        """Return a line or more about the whole window: its length, and what it was spent on."""
+        """Return a summary of the last window: its length, and the time by kind of event."""
         records, whole = self.records(), self.seconds
         parts = [f"{whole * 1e3:.3f} ms"]
         if self._window.steps:
@@ -383,7 +388,7 @@ class profile:
         return "\n".join(lines)
 
     def trace(self) -> Trace:
-        """Return the window in the trace event format of Chrome, as a JSON document."""
+        """Return the last window in the trace event format of Chrome, as a JSON document."""
         window = self._window
         return trace_document(
             window.records(), window.recorder.ranges, window.steps, window.recorder.samples,
@@ -391,7 +396,7 @@ class profile:
         )  # fmt: skip
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the window as a file that Perfetto and chrome://tracing open.
+        """Write the last window as a file that Perfetto and chrome://tracing open.
 
         Raises:
             OSError: the file cannot be written.
@@ -400,14 +405,17 @@ class profile:
             json.dump(self.trace(), file)
 
     def limits(self) -> Mapping[str, Limits]:
-        """Return the measured limits of each device in the window; see `table(roofline=True)`."""
+        """Return the measured limits of each device in the last window.
+
+        See `table(roofline=True)`.
+        """
         devices = dict.fromkeys(r.work.device for r in self.records() if r.kind == "kernel")
         return {device: device_limits(device) for device in devices}
 
 
 @dataclasses.dataclass
 class _Window:
-    """What one cycle of a schedule, or one run of a profile, has recorded."""
+    """The events recorded in one cycle of a schedule, or between `start` and `stop`."""
 
     recorder: Recorder
     begin: int = dataclasses.field(default_factory=time.perf_counter_ns)
@@ -431,11 +439,11 @@ class Profiler(profile):
 
     Args:
         output_path: folder of the results; default ``"./data"``.
-        profiler_level, activities, schedule, on_trace_ready, start_profile, ...: as in `profile`.
-            Options that choose counters of Ascend chips have no effect.
+        profiler_level, activities, schedule, on_trace_ready, start_profile, ...: see `profile`.
+        Options that choose counters of Ascend chips have no effect.
 
     Raises:
-        TypeError: an unknown option.
+        TypeError: an option is unknown.
 
     Examples:
         >>> import duograph as ms
@@ -471,11 +479,13 @@ class Profiler(profile):
         step_list: list[int] | None = None,
         mode: str = "sync",
     ) -> None:
-        """Stop, and write the trace and the tables into the folder.
+        """Stop the profile if it runs.
+
+        Write the trace and the tables into the folder `output_path`.
 
         Args:
-            offline_path: folder to write to instead; None is `output_path`.
-            pretty, step_list, mode: have no meaning here; asking for one warns once.
+            offline_path: folder to write to instead of `output_path`.
+            pretty, step_list, mode: accepted and ignored; setting one warns once.
         """
         check_options("Profiler.analyse", pretty=pretty, step_list=step_list, mode=mode)
         if self._running:
@@ -483,10 +493,10 @@ class Profiler(profile):
         _written(self, offline_path or self._folder, None)
 
     def op_analyse(self, op_name: str | list[str], device_id: int | None = None) -> str:
-        """Return the rows of some ops as JSON: name -> calls, seconds and bytes.
+        """Return the totals of the named ops as JSON text: name -> calls, seconds and bytes.
 
         Raises:
-            TypeError: `op_name` is no str or list of them.
+            TypeError: `op_name` is no string or list of strings.
         """
         check_options("Profiler.op_analyse", device_id=device_id)
         names = [op_name] if isinstance(op_name, str) else op_name
@@ -511,13 +521,13 @@ def tensorboard_trace_handler(
     ``WORKER_TIME.txt`` with the tables.
 
     Args:
-        dir_name: the folder, made if necessary; default ``"./data"``.
-        worker_name: the first part of the file names; default the host and process.
-        analyse_flag: has no meaning here: the files are complete at once.
-        async_mode: has no meaning here: the files are there when the call returns.
+        dir_name: the folder, created if necessary; default ``"./data"``.
+        worker_name: the first part of the file names; by default the names of host and process.
+        analyse_flag: accepted and ignored; the files are always complete.
+        async_mode: accepted and ignored; the files are written when the call returns.
 
     Raises:
-        TypeError: a name is no str.
+        TypeError: a name is no string.
 
     Examples:
         >>> import os, tempfile, duograph as ms
@@ -575,7 +585,7 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> None:
 
 
 def _outermost(records: list[Record]) -> list[Record]:
-    """Return the events that are in no other one of the same thread."""
+    """Return the events that are not inside another event of the same thread."""
     found: list[Record] = []
     ends: dict[int, int] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""`mstx`: names parts of a program, which appear in the traces of running profiles."""
+"""`mstx`: ranges and marks that a user names, which appear in the traces of running profiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _lock = new_lock()
 
 
 class mstx:
-    """Name parts of a program for the traces of running profiles (`mindspore.profiler.mstx`).
+    """Functions that name parts of a program in the traces of running profiles
+    (`mindspore.profiler.mstx`).
 
     Examples:
         >>> import duograph as ms
@@ -35,15 +36,15 @@ class mstx:
 
     @staticmethod
     def mark(message: str, stream: Stream | None = None, domain: str = "default") -> None:
-        """Store a mark at the present time.
+        """Store a named point in time in all running profiles.
 
         Args:
-            message: its name.
-            stream: wait for the work of this stream before.
+            message: name of the mark.
+            stream: a Stream whose work to wait for first.
             domain: a name for marks that belong together.
 
         Raises:
-            TypeError: an argument of another type.
+            TypeError: an argument has a wrong type.
         """
         _check("mark", message, stream, domain)
         now = time.perf_counter_ns()
@@ -51,7 +52,7 @@ class mstx:
 
     @staticmethod
     def range_start(message: str, stream: Stream | None = None, domain: str = "default") -> int:
-        """Begin a range and return its number for `range_end`; 0 if no profile records.
+        """Begin a range and return its number for `range_end`, or 0 if no profile is recording.
 
         The arguments are those of `mark`. Ranges may be nested.
         """
@@ -65,7 +66,7 @@ class mstx:
 
     @staticmethod
     def range_end(range_id: int, domain: str = "default") -> None:
-        """End a range; nothing happens for 0 or the number of a range that has ended.
+        """End the range with the number `range_id`; do nothing for 0 or a range that has ended.
 
         Raises:
             TypeError: `range_id` is no int.

@@ -1,8 +1,8 @@
-"""Records what observers are told, as cheaply as possible, and turns it into a list when asked.
+"""Recorder of the events of a profile, which stores them as cheaply as possible.
 
-`Profile` adds a `Recorder` while it collects. Each report is stored as one tuple; the rows of a
-native program stay the array that the backend filled. Names and source lines are looked up by
-`Recorder.records`, after the program that was profiled has gone on.
+`profile` registers a `Recorder` as an observer while it collects. An event is stored as a few raw
+values; the rows of a native program stay in the array that the backend filled. `Recorder.records`
+looks up names and source lines later, so that the profiled program is not slowed down by it.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ class Record:
 
     Attributes:
         work: what ran: kind, name, device, bytes, types; see `backend.observers.Work`.
-        begin, end: on the host, in nanoseconds of `time.perf_counter_ns`.
-        thread: `threading.get_ident` of the thread.
+        begin, end: times on the host, in nanoseconds of `time.perf_counter_ns`.
+        thread: identifier of the thread (`threading.get_ident`).
         lines: the user's source lines as (file, line); several for a fused region.
-        stack: lines of the callers of the first one, if the profile has `with_stack`.
+        stack: the user's call stack as (file, line), the innermost line first, if the profile has
+            `with_stack`.
         device_time: nanoseconds on the device; None where the device has no clock of its own.
     """
 
@@ -68,18 +69,18 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """One of `backend.observers.KINDS`."""
+        """The kind of event, one of `backend.observers.KINDS`."""
         return self.work.kind
 
     @property
     def duration(self) -> int:
-        """Nanoseconds on the device if it has a clock of its own, else on the host."""
+        """The duration in nanoseconds, on the device if it has a clock, else on the host."""
         return self.end - self.begin if self.device_time is None else self.device_time
 
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A part of the program that the user named; `end` equals `begin` for a mark. Nanoseconds."""
+    """A named part of the program, with times of the host in nanoseconds; a mark has no length."""
 
     name: str
     begin: int
@@ -90,7 +91,7 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class MemorySample:
-    """The bytes of a device that tensors used at a time in nanoseconds."""
+    """The bytes on a device that tensors use, and those that are cached, at one time (in ns)."""
 
     time: int
     device: str
@@ -102,15 +103,15 @@ class Recorder(Observer):
     """An observer that stores all events, up to a limit.
 
     Args:
-        limit: the most events to store. Later ones are counted in `dropped`.
+        limit: the most events to store; later ones are only counted, in `dropped`.
         memory: also sample the memory in use.
-        stack: also store the callers of each line.
-        quiet: store nothing and count nothing: the profile only warms up.
+        stack: also store the call stack of each event.
+        quiet: store nothing and count nothing, while the profile only warms up.
 
     Attributes:
-        dropped: events beyond the limit.
-        samples: the memory over time, if asked for.
-        ranges: what the user named.
+        dropped: number of events beyond the limit.
+        samples: the memory in use over time, with `memory`.
+        ranges: the ranges and marks of `mstx`.
     """
 
     def __init__(
@@ -133,7 +134,11 @@ class Recorder(Observer):
     # ---- being told -----------------------------------------------------------------------------
 
     def take(self, work: Work, begin: int, end: int, marks: Marks | None) -> None:
-        """Store an event. This costs every kernel some 0.3 us, so it calls as little as it can.
+        """Store an event.
+
+        `marks` are the device's time marks around a kernel, if it has its own clock.
+
+        This costs every kernel some 0.3 us, so it calls as few functions as possible.
 
         Values of several events are stored in one flat list, because the garbage collector would
         visit a tuple per event again and again.
@@ -164,12 +169,12 @@ class Recorder(Observer):
             self.sample(work.device)
 
     def _walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
-        """Return the code and offset of the user's frame below `take`, and remember its depth.
+        """Return the code object and bytecode offset of the innermost user frame; learn its depth.
 
-        Making the objects of all frames between takes longer than many kernels. So once an event
-        has been found a few times by the same instruction at the same depth of the stack, `take`
-        looks at that depth alone, and walks again now and then. If another walk then finds another
-        line, this short cut is never taken again.
+        Creating the objects of all stack frames takes longer than many kernels. So once an event
+        has been traced a few times to the same instruction at the same depth of the stack, `take`
+        checks that depth alone, and walks the whole stack only occasionally. If such a walk finds
+        another line, the short cut is never used for this event again.
         """
         depth = 0
         while frame is not None and own_files[frame.f_code.co_filename]:
@@ -210,12 +215,12 @@ class Recorder(Observer):
             self.sample(works[0].device)
 
     def wait(self) -> None:
-        """Wait until devices with a queue have finished the work that was recorded."""
+        """Wait until devices with a queue have finished the recorded work."""
         for timer, begin, end in list(self._queued.values()):
             timer.elapsed(begin, end)
 
     def name_range(self, found: Range) -> None:
-        """Store a range or a mark of the user."""
+        """Store a range or a mark of `mstx`."""
         if len(self.ranges) < self.limit:
             self.ranges.append(found)
         else:
@@ -234,7 +239,7 @@ class Recorder(Observer):
         self.dropped += count
 
     def sample(self, device: str) -> None:
-        """Store the memory in use of a device now, and when to look again."""
+        """Store the memory in use of a device now, and set the earliest time of the next sample."""
         name, _, index = device.rpartition(":")
         if not name:
             return
@@ -252,7 +257,7 @@ class Recorder(Observer):
     # ---- being asked ----------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """Return all events in the order in which they began."""
+        """Return all events as `Record`s, in the order in which they began."""
         values = list(self._values)
         rows = zip(*[values[k::_STRIDE] for k in range(_STRIDE)])
         found = [record for row in rows for record in _records(*row)]
@@ -263,7 +268,7 @@ class Recorder(Observer):
 
 
 def _places(frame: FrameType | None) -> tuple[Place, ...]:
-    """Return the code positions of all callers outside duograph, the innermost first."""
+    """Return the code positions of all user frames (outside duograph), the innermost first."""
     found = []
     frame = user_frame(frame)
     while frame is not None:
@@ -281,7 +286,12 @@ def _records(
     offset: int,
     marks: Marks | None,
 ) -> Iterator[Record]:
-    """Yield the events of one stored row; waits for a device that keeps its own times."""
+    """Yield the events of one stored row; wait for a device that has its own clock.
+
+    A row is one event, or a whole run of a native program: then `what` is the sequence of its
+    works, and `begin` the array of its (index, begin, end) rows. `code` and `offset` are the
+    position in the user's code, and `marks` the device's time marks.
+    """
     stack: tuple[tuple[str, int], ...] = ()
     callers: tuple[tuple[str, int], ...] = ()
     if isinstance(code, tuple):

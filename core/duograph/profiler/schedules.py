@@ -1,4 +1,4 @@
-"""Which steps of a program a profile records: `schedule` and the actions that it returns."""
+"""Choice of the steps of a program that a profile records: `schedule` and `ProfilerAction`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["ProfilerAction", "schedule"]
 class ProfilerAction(enum.Enum):
     """What a profile does during a step.
 
-    NONE: nothing. WARM_UP: events are made, and discarded. RECORD: events are stored.
-    RECORD_AND_SAVE: the same, and at the end of the step the results are handed over.
+    NONE: nothing. WARM_UP: events are created and discarded. RECORD: events are stored.
+    RECORD_AND_SAVE: events are stored, and at the end of the step `on_trace_ready` is called.
     """
 
     NONE = 0
@@ -25,20 +25,21 @@ class ProfilerAction(enum.Enum):
 class schedule:
     """Choose the steps that a profile records (`mindspore.profiler.schedule`).
 
-    After `skip_first` steps, each cycle waits, warms up and records. A step ends with
+    After `skip_first` steps, each cycle waits, warms up and records. The program ends a step by
     `profile.step()`.
 
     Args:
-        wait: steps of a cycle in which nothing happens; at least 0.
-        active: steps of a cycle that are recorded; at least 1.
-        warmup: steps before them whose events are discarded; at least 0. The first call of each op
-            under a profile prepares the form of the call that reports, which takes longer.
+        wait: number of steps at the start of a cycle in which nothing happens; at least 0.
+        active: number of steps at the end of a cycle that are recorded; at least 1.
+        warmup: number of steps between these, whose events are discarded; at least 0. The first
+            call of each op under a profile takes longer, because it prepares a call that reports
+            events.
         repeat: number of cycles; 0 repeats until the profile stops.
-        skip_first: steps before the first cycle; at least 0.
+        skip_first: number of steps before the first cycle; at least 0.
 
     Raises:
         TypeError: an argument is no int.
-        ValueError: an argument is below its least value.
+        ValueError: an argument is below its smallest value.
 
     Examples:
         >>> import duograph as ms
@@ -66,10 +67,10 @@ class schedule:
         self.repeat, self.skip_first = repeat, skip_first
 
     def __call__(self, step: int) -> ProfilerAction:
-        """Return the action of a step, counted from 0.
+        """Return the action for the step with index `step`, from 0.
 
         Raises:
-            ValueError: a negative step.
+            ValueError: `step` is negative.
         """
         if step < 0:
             raise ArgumentValueError(f"schedule: got step {step}; wanted 0 or a larger number")
@@ -86,7 +87,7 @@ class schedule:
         return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
 
     def to_dict(self) -> dict[str, int]:
-        """Return the arguments by name."""
+        """Return the arguments of the constructor by name."""
         return {
             "wait": self.wait, "active": self.active, "warmup": self.warmup,
             "repeat": self.repeat, "skip_first": self.skip_first,

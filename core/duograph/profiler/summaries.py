@@ -1,7 +1,7 @@
 """`summary`: a table of a network's Cells with output shapes, parameters and costs.
 
-The network runs once, line by line, in evaluation mode; an observer assigns each kernel to the
-innermost Cell that runs. Nothing of the network is changed.
+The network runs once, in eager mode and in evaluation mode; an observer assigns each kernel to the
+innermost Cell that runs. The network is unchanged afterwards.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ _HEAD = ("Cell", "type", "output shape", "parameters", "trainable", "multiply-ad
 
 @dataclasses.dataclass
 class CellRow:
-    """One Cell of a network. The numbers leave out its children, which have rows of their own.
+    """One Cell of a network. The numbers do not include its child Cells, which have their own rows.
 
     Attributes:
-        path: such as ``"backbone.0"``; "" for the network itself.
-        kind: name of its class.
-        depth: number of its ancestors.
-        output: shapes of the results of its last call; () if it was not called.
-        calls: number of its calls.
-        parameters: number of elements of its own Parameters.
-        trainable: how many of these are trained.
-        parameter_bytes: memory of its own Parameters.
-        multiply_adds: of the matmuls, convolutions and attentions that it calls itself.
-        output_bytes: memory of the results of its last call.
+        path: name of the Cell in the network, such as ``"backbone.0"``; "" for the network itself.
+        kind: name of the Cell's class.
+        depth: number of ancestors of the Cell.
+        output: shapes of the results of the last call; () if the Cell was not called.
+        calls: number of calls.
+        parameters: number of elements of the Cell's own Parameters.
+        trainable: number of these elements that are trainable.
+        parameter_bytes: bytes of memory of the Cell's own Parameters.
+        multiply_adds: number of multiply-adds of the matmuls, convolutions and attentions that the
+            Cell itself calls.
+        output_bytes: bytes of memory of the results of the last call.
     """
 
     path: str
@@ -62,15 +63,16 @@ class CellRow:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The rows of `summary` and their sums; `str()` is the table, and a notebook shows it.
+    """The rows of `summary` and their sums; `str()` returns the table, which notebooks display too.
 
     Attributes:
         rows: one `CellRow` per Cell, parents first.
-        parameters, trainable: number of elements of all Parameters, each counted once.
-        parameter_bytes: memory of the Parameters.
-        multiply_adds: of one call of the network.
-        activation_bytes: memory of all results that kernels wrote in that call; a training step
-            keeps at most these.
+        parameters, trainable: number of elements of all Parameters and of the trainable ones, each
+            Parameter counted once.
+        parameter_bytes: bytes of memory of the Parameters.
+        multiply_adds: number of multiply-adds in one call of the network.
+        activation_bytes: bytes of all results that kernels wrote in that call, an upper bound of
+            what a training step keeps for the backward pass.
     """
 
     rows: tuple[CellRow, ...]
@@ -127,17 +129,17 @@ class Summary:
 def summary(net: Cell, *inputs: object, dtype: DType | Sequence[DType] = float32) -> Summary:
     """Return a table of a network's Cells: output shapes, parameters, multiply-adds and memory.
 
-    The network runs once on the inputs, line by line and in evaluation mode. Parameters, random
-    numbers and hooks stay as they are.
+    The network runs once on the inputs, in eager mode and in evaluation mode. Parameters, the
+    random state and hooks are unchanged afterwards.
 
     Args:
         net: the network.
-        inputs: what the network is called with. A tuple or list of ints is a shape, for which
-            zeros are passed. Without inputs, nothing runs and the table has parameters only.
-        dtype: dtype of these zeros, or one for each shape.
+        inputs: the arguments of the call. A tuple or list of ints is a shape, for which a Tensor of
+            zeros is passed. Without inputs, nothing runs and the table has parameters only.
+        dtype: dtype of these zeros, or a list with one dtype for each shape.
 
     Raises:
-        TypeError: `net` is no Cell, or a dtype is none.
+        TypeError: `net` is no Cell, or `dtype` holds something that is no dtype.
 
     Examples:
         >>> import duograph as ms
@@ -168,7 +170,7 @@ def summary(net: Cell, *inputs: object, dtype: DType | Sequence[DType] = float32
 
 
 def _arguments(inputs: Sequence[object], dtype: DType | Sequence[DType]) -> list[object]:
-    """Return the inputs with zeros in place of shapes."""
+    """Return the inputs, with Tensors of zeros in place of shapes."""
     shapes = [_is_shape(x) for x in inputs]
     dtypes = [dtype] * sum(shapes) if isinstance(dtype, DType) else list(dtype)
     if len(dtypes) != sum(shapes) or not all(isinstance(d, DType) for d in dtypes):
@@ -202,7 +204,7 @@ def _row(path: str, cell: Cell) -> CellRow:
 
 
 class _Meter(Observer):
-    """Adds what kernels compute to the row of the innermost Cell that runs."""
+    """An observer that adds the costs of kernels to the row of the innermost Cell that runs."""
 
     def __init__(self, rows: dict[int, CellRow]) -> None:
         self.rows = rows

@@ -1,6 +1,7 @@
 """Tables of a profile: events grouped by op, source line or kernel, and the roofline, as text.
 
-`Profile.table` and `duograph profile` call it. It computes from records alone.
+`profile.table` and `duograph profile` call it. The tables depend only on the recorded events, and
+for the roofline on the measured limits.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ _LISTED = 6
 
 @dataclasses.dataclass
 class Row:
-    """What a group of events sums up to.
+    """The totals of a group of events.
 
     Attributes:
-        name: of the group.
-        device: of its events.
+        name: name of the group, such as an op.
+        device: device of the events.
         calls: number of events.
-        seconds: time of all; on the device where it has a clock of its own.
+        seconds: total time; on the device if it has a clock of its own.
         longest: seconds of the longest event.
         nbytes: bytes that the kernels read and wrote, or copies moved.
         flops: floating-point operations of the kernels.
         lines: the user's source lines as (file, line).
-        share: seconds that the kernels would take at the limits of the device, as a share of
-            `seconds`; None without limits. It may exceed 1 for data that is in a cache.
-        bound: "memory" or "compute": the limit that is nearer; "" without limits.
+        share: the time that the kernels would take at the limits of the device, divided by
+            `seconds`; None without limits. It may exceed 1 for data in a cache.
+        bound: the nearer limit, "memory" or "compute"; "" without limits.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Row:
     bound: str = ""
 
     def add(self, record: Record, nanoseconds: int) -> None:
-        """Add one event to the sums, with its own time."""
+        """Add one event to the totals, with the time that it took without nested events."""
         seconds = nanoseconds / 1e9
         self.calls += 1
         self.seconds += seconds
@@ -77,7 +78,7 @@ class Row:
             self.lines = record.lines
 
     def compare(self, limits: Limits) -> None:
-        """Set `share` and `bound` by the measured limits of the device."""
+        """Set `share` and `bound` from the measured limits of the device."""
         by_memory = self.nbytes / limits.bandwidth
         by_compute = self.flops / limits.flops
         self.share = max(by_memory, by_compute) / self.seconds if self.seconds else None
@@ -86,13 +87,13 @@ class Row:
 
 @functools.lru_cache(maxsize=65536)
 def flops_of(work: Work) -> float:
-    """Return the floating-point operations of an event; 0 for anything but a kernel."""
+    """Return the floating-point operations of an event; 0 unless it is a kernel."""
     return operations(work) if work.kind == "kernel" else 0.0
 
 
 @functools.lru_cache(maxsize=65536)
 def op_text(work: Work) -> str:
-    """Return the op of an event; the ops of a fused region, or what was copied or compiled."""
+    """Return the name of an event's op; for a fused region its ops, for a copy what was copied."""
     body = work.attributes.get("body")
     if work.kind != "kernel" or not isinstance(body, Graph) or work.name not in _LISTING:
         return f"copy {work.name}" if work.kind == "copy" else work.name
@@ -106,7 +107,7 @@ _LISTING = ("region", "graph")
 
 @functools.lru_cache(maxsize=65536)
 def kernel_text(work: Work) -> str:
-    """Return the op of an event with the types of its operands, as ``add(float32[3], float32)``."""
+    """Return the op of an event with its operand types, such as ``add(float32[3], float32)``."""
     if work.kind != "kernel":
         return op_text(work)
     given = work.types[: len(work.types) - work.n_results]
@@ -118,7 +119,7 @@ def _type_text(type_: object) -> str:
 
 
 def line_text(lines: Sequence[tuple[str, int]]) -> str:
-    """Return source lines as ``model.py:12+14``; "(no line)" without any."""
+    """Return source lines as text, such as ``model.py:12+14``; "(no line)" if there are none."""
     files: dict[str, list[int]] = {}
     for file, line in lines:
         files.setdefault(file, []).append(line)
@@ -128,7 +129,7 @@ def line_text(lines: Sequence[tuple[str, int]]) -> str:
 
 
 def _short(file: str) -> str:
-    """Return a path relative to the working directory if it is below that, else its last parts."""
+    """Return a path relative to the working directory, or the last two parts of one outside it."""
     here = os.getcwd().rstrip(os.sep) + os.sep
     return file[len(here) :] if file.startswith(here) else os.sep.join(file.split(os.sep)[-2:])
 
@@ -152,16 +153,16 @@ SORTS: Mapping[str, Callable[[Row], float | str]] = {
 def grouped(
     records: Iterable[Record], by: str, sort: str, limits: Mapping[str, Limits] | None = None
 ) -> list[Row]:
-    """Return the rows of a table.
+    """Group events and return the rows of a table.
 
     Args:
         records: the events.
         by: a key of `GROUPS`.
-        sort: a key of `SORTS`; the largest comes first, names in order.
-        limits: the measured limits by device.
+        sort: a key of `SORTS`; the largest value comes first, names come in alphabetical order.
+        limits: device -> its measured limits.
 
     Raises:
-        ValueError: another `by` or `sort`.
+        ValueError: `by` or `sort` is no such key.
     """
     for name, value, known in (("by", by, GROUPS), ("sort", sort, SORTS)):
         if value not in known:
@@ -180,13 +181,13 @@ def grouped(
 
 
 def own_times(records: Iterable[Record]) -> list[tuple[Record, int]]:
-    """Return each event with its time in nanoseconds, without that of events inside it.
+    """Return each event with its own time in nanoseconds, without that of nested events.
 
-    A compilation contains others, Python code that a compiled function calls runs kernels, and
-    collectives wait.
+    A compilation contains other events, Python code that a compiled function calls runs kernels,
+    and collectives wait.
 
     Args:
-        records: in the order in which they began.
+        records: the events, in the order in which they began.
     """
     found: list[list[Any]] = []
     stacks: dict[int, list[list[Any]]] = {}
@@ -202,12 +203,12 @@ def own_times(records: Iterable[Record]) -> list[tuple[Record, int]]:
 
 
 def table_text(rows: Sequence[Row], whole: float, title: str, most: int | None) -> str:
-    """Return rows as aligned text.
+    """Return the rows of a table as aligned text.
 
     Args:
         rows: the rows, sorted.
-        whole: seconds that are 100 %.
-        title: head of the first column.
+        whole: the time in seconds that counts as 100 %.
+        title: heading of the first column.
         most: number of rows to show; None shows all.
     """
     shown = rows if most is None else rows[:most]

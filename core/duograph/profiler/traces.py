@@ -1,7 +1,7 @@
-"""Writes a profile in the trace event format of Chrome, which Perfetto and TensorBoard read too.
+"""Export of a profile in the trace event format of Chrome, for Perfetto and TensorBoard too.
 
-The document has one process for the host, with a track per thread, and one per device that keeps
-its own times. Times are microseconds from the start of the profile.
+The document has one process for the host, with a track per thread, and one process per device that
+has its own clock. Times are microseconds from the start of the profile.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def trace_document(
     metadata: Mapping[str, object],
     shapes: bool,
 ) -> Trace:
-    """Return the trace as a JSON document.
+    """Return the trace of a profile as a JSON document.
 
     Args:
-        records, ranges, samples: what was recorded.
+        records, ranges, samples: the recorded events, ranges and memory samples.
         steps: (number, begin, end) of each step, in nanoseconds.
-        start: the time that is 0.
-        metadata: facts about the profile by name.
-        shapes: also write the types of the operands.
+        start: the time in nanoseconds that becomes 0 in the trace.
+        metadata: properties of the profile, name -> value.
+        shapes: also write the types of the operands of kernels.
     """
     events = list(_events(records, ranges, steps, samples, start, shapes))
     return {
@@ -149,7 +149,10 @@ def _in_flight(
     place: tuple[int, int],
     args: Mapping[str, object],
 ) -> Iterator[Event]:
-    """Yield the two events of a collective, which may overlap others of its thread."""
+    """Yield the begin and end events of a collective, which may overlap others of its thread.
+
+    `place` is (process, track) in the trace.
+    """
     for phase, at in (("b", begin), ("e", end)):
         yield {"name": name, "cat": "communication", "ph": phase, "ts": at, "pid": place[0],
                "tid": place[1], "id": f"{record.thread}.{record.begin}", "args": args}  # fmt: skip

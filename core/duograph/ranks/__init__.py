@@ -1,6 +1,7 @@
-"""Ranks: who takes part in a program, and the collectives that they run together.
+"""Ranks: the processes or threads that run one program together, and the collectives among them.
 
-`world` answers which ranks there are and which one this thread is. `transfers` composes collectives
-of what engines move. `operations` runs them one after the other, with deadlines and with a check
-that all ranks call the same. Engines are plugins (`backend.collectives`); nothing here names one.
+`world` knows the ranks and which of them this thread is. `transfers` composes collectives of the
+transfers that a communication engine offers. `operations` runs them one after the other, with
+deadlines and with a check that all ranks call the same collective. Engines are plugins
+(`backend.collectives`); no module here may name one.
 """

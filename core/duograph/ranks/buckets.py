@@ -1,10 +1,10 @@
-"""Collectives of several arrays at once, which travel as one message.
+"""Collectives of several arrays at once, which travel as one message (a bucket).
 
 A *part* of an array is the flat shard that one rank owns: the elements in C order, padded with
 zeros to a multiple of the number of ranks and split evenly, `part_length` elements per rank. A
 bucket is laid out by rank: shard 0 of all arrays, then shard 1, and so on, so that one exchange
-reduces all of it. The sums have the order of `transfers.reduce_tree`, so that an element has the
-same bits in every bucket.
+reduces all of it. Sums are added in the order of `transfers.reduce_tree`, so that an element gets
+the same bits whichever arrays share its bucket.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ AnyArray: TypeAlias = "Array | DeviceArray"
 
 
 def part_length(size: int, ranks: int) -> int:
-    """Return the length of the flat shards of an array of `size` elements, padding included."""
+    """Return the length of the flat shard that each of `ranks` ranks has of an array.
+
+    `size` is the number of elements of the array; the shards include padding.
+    """
     return -(-size // ranks)
 
 
 def shown(arrays: Sequence[AnyArray]) -> str:
-    """Return the dtype and the shapes of a bucket, for messages."""
+    """Return the dtype and the shapes of the arrays of a bucket as text, for messages."""
     kind, there = arrays[0].dtype, on_device.place(arrays[0])
     if len(arrays) == 1:
         return f"{kind} {arrays[0].shape}{there}"
@@ -46,7 +49,11 @@ def shown(arrays: Sequence[AnyArray]) -> str:
 
 
 def packed(arrays: Sequence[Array], ranks: int) -> Array:
-    """Return a bucket of arrays of one dtype, (ranks, sum of their shard lengths)."""
+    """Return the bucket that holds arrays of the same dtype.
+
+    Its shape is (ranks, sum of the lengths of the arrays' shards); row r holds the shards of rank
+    r.
+    """
     lengths = [part_length(x.size, ranks) for x in arrays]
     out = np.empty((ranks, sum(lengths)), arrays[0].dtype)
     at = 0
@@ -63,7 +70,7 @@ def packed(arrays: Sequence[Array], ranks: int) -> Array:
 
 
 def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
-    """Return the flat concatenation of arrays of one dtype, and the offset of each.
+    """Return the flat concatenation of arrays of the same dtype, and the offset of each.
 
     Offsets are multiples of 64 bytes, and the length is a multiple of `ranks`; padding is zeros.
     """
@@ -78,7 +85,7 @@ def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
 
 
 def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """Return the arrays of a bucket; the opposite of `packed`."""
+    """Return the arrays of a bucket, which have the given shapes; the opposite of `packed`."""
     ranks = len(bucket)
     found = []
     at = 0
@@ -92,14 +99,20 @@ def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
 
 
 def split_parts(flat: Array, shapes: Sequence[tuple[int, ...]], ranks: int) -> list[Array]:
-    """Return this rank's shard of each array, from its row of a bucket."""
+    """Return this rank's shard of each array of a bucket.
+
+    `flat` is this rank's row of the bucket, and `shapes` are the shapes of the whole arrays.
+    """
     lengths = [part_length(int(np.prod(s, dtype=np.int64)), ranks) for s in shapes]
     ends = np.cumsum([0, *lengths])
     return [flat[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction: str) -> Steps:
-    """Reduce-scatter arrays of one dtype; return this rank's shards, each (part_length,)."""
+    """Reduce-scatter arrays of the same dtype; return this rank's shard of each.
+
+    A shard has shape (part_length,). `reduction` is a key of `transfers.REDUCTIONS`.
+    """
     bucket = packed(arrays, comm.size)
     n = bucket.shape[1]
     mine = bucket.reshape(-1)
@@ -112,7 +125,10 @@ def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction:
 def all_gather_parts(
     comm: Communicator, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
 ) -> Steps:
-    """All-gather arrays of these shapes; `parts` are this rank's shards, of one dtype."""
+    """All-gather arrays from their shards; return the whole arrays.
+
+    `parts` are this rank's shards, of the same dtype, and `shapes` the shapes of the whole arrays.
+    """
     mine = parts[0] if len(parts) == 1 else np.concatenate(parts)
     bucket = yield from gathered(comm, np.ascontiguousarray(mine))
     return unpacked(bucket, shapes)
@@ -121,7 +137,10 @@ def all_gather_parts(
 def all_reduce_bucket(
     comm: Communicator, arrays: Sequence[Array], reduction: str, engine_sums: bool = False
 ) -> Steps:
-    """All-reduce arrays of one dtype."""
+    """All-reduce arrays of the same dtype as one message; return the reduced arrays in order.
+
+    `engine_sums` leaves the order of additions to the engine, where it can reduce this dtype.
+    """
     shapes = [x.shape for x in arrays]
     if len(arrays) == 1:
         return [(yield from all_reduce(comm, arrays[0], reduction, engine_sums))]
@@ -142,7 +161,10 @@ def all_reduce_bucket(
 
 
 def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
-    """Return the positions of arrays of each dtype; a bucket has one dtype."""
+    """Return, for each dtype among the arrays, the positions of its arrays.
+
+    A bucket has one dtype.
+    """
     found: dict[np.dtype[np.generic], list[int]] = {}
     for i, x in enumerate(arrays):
         found.setdefault(x.dtype, []).append(i)
@@ -153,10 +175,11 @@ LANES = 2  # buckets of a group that are in flight at once
 
 
 def _lane(group: Group) -> Group:
-    """Return the group, or a copy with a queue of its own, alternately.
+    """Return, alternately, the group itself or a copy of it that has its own queue (a lane).
 
-    The messages of a bucket follow each other. So that the link is not idle between them, the next
-    bucket is in another lane. All ranks start buckets in the same order, and so in the same lanes.
+    The messages of one bucket run one after the other. The next bucket uses the other lane, so that
+    the link is not idle between those messages. All ranks start buckets in the same order, and so
+    in the same lanes.
     """
     world = group.world
     count = world.started_buckets[group.name] = world.started_buckets.get(group.name, -1) + 1
@@ -178,16 +201,18 @@ def _nothing() -> Steps:
 
 
 class Started:
-    """Bucket collectives that were started together; `finish` returns their arrays in order."""
+    """Collectives that were started together, one per dtype, over the arrays of a list."""
 
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
 
     def finish(self) -> list[AnyArray]:
-        """Wait for all of them; on a device, let its later work wait.
+        """Wait for all collectives; return the resulting arrays in the order of the list.
+
+        For arrays on a device, the host does not wait: work that the device gets later will wait.
 
         Raises:
-            CommunicationError: as `Group.finish`, which advances other buckets meanwhile.
+            CommunicationError: as for `Group.finish`.
         """
         found: dict[int, AnyArray] = {}
         for operation, positions in self.operations:
@@ -196,9 +221,10 @@ class Started:
 
 
 def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Group, bool]:
-    """Return the group in which a bucket is started, and whether its arrays are on a device.
+    """Return the group in which to start a bucket, and whether its arrays are in device memory.
 
-    There one bucket follows the other, as the device runs them in their order anyway.
+    With `beside`, buckets of host arrays alternate between two lanes of the group (`_lane`).
+    Buckets of device arrays do not, because a device runs them one after the other anyway.
     """
     there = bool(arrays) and isinstance(arrays[0], DeviceArray)
     return (_lane(group) if beside and not there else group), there
@@ -209,7 +235,7 @@ def start_all_reduce(
 ) -> Started:
     """Start to all-reduce arrays in a group, one collective per dtype.
 
-    `beside`, here and below: it may be in flight together with others.
+    `beside`: the collectives may be in flight together with those of the previous call.
     """
     group, there = _taken(group, arrays, beside)
     operations = []
@@ -230,7 +256,10 @@ def start_all_reduce(
 def start_reduce_scatter(
     group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
-    """Start to reduce-scatter arrays, one collective per dtype."""
+    """Start to reduce-scatter arrays in a group, one collective per dtype.
+
+    `beside`: the collectives may be in flight together with those of the previous call.
+    """
     group, there = _taken(group, arrays, beside)
     operations = []
     for positions in by_dtype(arrays):
@@ -252,7 +281,11 @@ def start_all_gather(
     shapes: Sequence[tuple[int, ...]],
     beside: bool = False,
 ) -> Started:
-    """Start to all-gather arrays from this rank's shards, one collective per dtype."""
+    """Start to all-gather arrays in a group, one collective per dtype.
+
+    `parts` are this rank's shards, and `shapes` the shapes of the whole arrays. `beside`: the
+    collectives may be in flight together with those of the previous call.
+    """
     group, there = _taken(group, parts, beside)
     operations = []
     for positions in by_dtype(parts):

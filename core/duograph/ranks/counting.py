@@ -1,7 +1,7 @@
-"""Counts the bytes that a rank sends, for the profiler.
+"""Counting of the bytes that a rank sends, for the profiler.
 
-`Group` puts a `CountingCommunicator` around that of the engine. A broadcast counts as one copy for
-each other rank, whatever way the engine takes.
+`Group` wraps the communicator of its engine in a `CountingCommunicator`. A broadcast counts as one
+copy for each other rank, whatever route the engine takes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["CountingCommunicator"]
 
 
 class CountingCommunicator(Communicator):
-    """A communicator that forwards calls to another one and counts the bytes that it sends.
+    """A communicator that forwards calls to another one and counts the bytes that this rank sends.
 
     Attributes:
         sent: bytes that this rank has sent to other ranks through it.
@@ -82,7 +82,7 @@ class CountingCommunicator(Communicator):
 
 
 class _CountingTransfers(DeviceTransfers):
-    """Transfers of a device that pass calls on; `total` counts what they send."""
+    """Transfers of device arrays that forward calls and add the bytes sent to `total.sent`."""
 
     def __init__(self, total: CountingCommunicator, inner: DeviceTransfers) -> None:
         self.total, self.inner = total, inner

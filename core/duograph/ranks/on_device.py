@@ -1,10 +1,11 @@
 """Collectives of arrays in device memory, composed of the transfers of an engine.
 
 An engine whose `Communicator.on_device` returns `DeviceTransfers` moves such arrays from device to
-device; otherwise they go through host memory. The functions are generators like those of
-`transfers`, and sums have the same order: each rank adds its part of the arrays by kernels of the
-device, so that the bits are those of arrays on the host. Sums that have the same bits in every
-order are left to the engine, as all are under ``set_context(engine_sums=True)``.
+device; with other engines, arrays go through host memory. The functions are generators like those
+of `transfers`, but take the group instead of its communicator. They add in the same order: each
+rank adds its part of the arrays with kernels of the device, so that results have the bits of a
+collective of host arrays. Where every order of additions gives the same bits, or under
+``set_context(engine_sums=True)``, the engine reduces instead.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class DeviceArray:
     """A dense array in the memory of a device, in C order.
 
     Attributes:
-        device: (name of the backend, index).
+        device: (name of the backend, index of the device).
         handle: the backend's handle of the memory.
         type: dtype and shape.
     """
@@ -51,7 +52,7 @@ class DeviceArray:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The dtype, as of a host array."""
+        """The NumPy dtype."""
         return self.type.dtype.np
 
     @property
@@ -75,19 +76,23 @@ class DeviceArray:
         return from_device(backend, self.handle, self.shape, self.dtype, self.device[1])
 
     def like(self, handle: Handle, shape: tuple[int, ...]) -> DeviceArray:
-        """Return an array of this dtype on this device."""
+        """Return an array of this dtype on this device, with memory `handle` and another shape."""
         return DeviceArray(self.device, handle, TensorType.of(shape, self.type.dtype))
 
 
 def place(x: Array | DeviceArray) -> str:
-    """Return " on DEVICE" of an array that the engine takes there, for messages, else ""."""
+    """Return " on DEVICE" for an array in device memory, for messages; "" for a host array."""
     return f" on {x.device[0]}" if isinstance(x, DeviceArray) else ""
 
 
 def operand(
     group: Group | None, device: tuple[str, int], handle: Handle, type_: TensorType
 ) -> Array | DeviceArray:
-    """Return an array that the collectives of a group take: on the device if its engine can."""
+    """Return the memory `handle` of a tensor as an array that a group's collectives accept.
+
+    The array stays on the device if the group's engine serves that device; otherwise, and if
+    `group` is None, it is copied to the host.
+    """
     backend = registry.backend(device[0])
     if group is not None and group.comm.serves(backend, device[1]):
         return DeviceArray(device, handle, type_.plain)
@@ -96,7 +101,10 @@ def operand(
 
 
 def result(device: tuple[str, int], found: Array | DeviceArray) -> Handle:
-    """Return the handle on a device of what a collective returned."""
+    """Return the device handle of an array that a collective returned, `found`.
+
+    A host array is copied to the device.
+    """
     if isinstance(found, DeviceArray):
         return found.handle
     return on_device(registry.backend(device[0]), found, device[1])
@@ -107,7 +115,10 @@ def result(device: tuple[str, int], found: Array | DeviceArray) -> Handle:
 
 def _run(name: str, device: tuple[str, int], kind: DType, handles: Sequence[Handle], n: int,
          **attributes: object) -> Handle:  # fmt: skip
-    """Run an element-wise op on buffers of n elements."""
+    """Run an element-wise op on buffers of n elements of dtype `kind`.
+
+    Return the result's handle.
+    """
     types = (TensorType.of((n,), kind),) * len(handles)
     call = prepared_call(registry.backend(device[0]), OPS[name], types, attributes, device[1])
     if call is None:
@@ -119,7 +130,10 @@ def _run(name: str, device: tuple[str, int], kind: DType, handles: Sequence[Hand
 
 
 def reduce_tree(like: DeviceArray, handles: Sequence[Handle], n: int, reduction: str) -> Handle:
-    """Combine buffers of n elements in the order of `transfers.reduce_tree`."""
+    """Reduce the buffers `handles`, of n elements each, in the order of `transfers.reduce_tree`.
+
+    The elements have the dtype of `like`. The result is the handle of a buffer.
+    """
     dtype, device = like.type.dtype, like.device
     narrow = dtype.itemsize <= 2 and dtype.np.kind not in "iub"
     level = list(handles)
@@ -134,7 +148,11 @@ def reduce_tree(like: DeviceArray, handles: Sequence[Handle], n: int, reduction:
 
 
 def _any_order(d: DeviceTransfers, like: DeviceArray, reduction: str, ranks: int) -> bool:
-    """Return whether the engine reduces: its sums have the wanted bits, or any will do."""
+    """Return whether to leave the reduction to the engine.
+
+    That is so if the engine can reduce this dtype and either every order of additions gives the
+    same bits or the setting `engine_sums` allows any order.
+    """
     dtype = like.type.dtype
     if not d.reduces(dtype, reduction):
         return False
@@ -148,13 +166,19 @@ Cuts = Sequence[int]  # of the elements of an array: rank r has those from cuts[
 
 
 def even_cuts(size: int, ranks: int) -> list[int]:
-    """Return the cuts of an array of `size` elements into flat parts, the last ones shorter."""
+    """Return the bounds of the flat parts that `ranks` ranks have of an array of `size` elements.
+
+    The last parts may be shorter.
+    """
     n = -(-size // ranks)
     return [min(r * n, size) for r in range(ranks + 1)]
 
 
 def scaled_cuts(lengths: Sequence[int], row: int) -> list[int]:
-    """Return the cuts of an array of which rank r has `lengths[r]` rows of `row` elements."""
+    """Return the bounds of the parts of an array of which rank r has `lengths[r]` rows.
+
+    A row has `row` elements.
+    """
     return [0, *itertools.accumulate(n * row for n in lengths)]
 
 
@@ -162,9 +186,10 @@ def _reduced_parts(
     d: DeviceTransfers, arrays: Sequence[DeviceArray], cuts: Sequence[Cuts], reduction: str,
     rank: int, padded: Sequence[int] | None = None,
 ) -> Generator[Request, None, list[Handle]]:  # fmt: skip
-    """Return this rank's part of the reduction of each array.
+    """Return the handles of this rank's part of the reduction of each array.
 
-    `padded` are the lengths to which the parts are filled up with zeros; None: they are not.
+    `cuts` holds the bounds of the parts of each array. `padded` gives the lengths to which the
+    parts are padded with zeros; None: no padding.
     """
     ranks = len(cuts[0]) - 1
     sends, receives, all_parts = [], [], []
@@ -195,7 +220,11 @@ def _gathered_parts(
     d: DeviceTransfers, parts: Sequence[Handle], likes: Sequence[DeviceArray],
     cuts: Sequence[Cuts], rank: int, root: int | None = None,
 ) -> Generator[Request, None, list[Handle]]:  # fmt: skip
-    """Return arrays of which every rank has a part; with `root`, they are complete there alone."""
+    """Return the handles of whole arrays, gathered from the part that each rank has.
+
+    `likes` give the shapes and dtypes of the whole arrays, and `cuts` the bounds of their parts.
+    With `root`, only that rank gets whole arrays; what other ranks return is meaningless.
+    """
     ranks = len(cuts[0]) - 1
     sends, receives, outs = [], [], []
     for part, x, cut in zip(parts, likes, cuts, strict=True):
@@ -213,7 +242,7 @@ def _gathered_parts(
 
 
 def all_reduce(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> Steps:
-    """Return the reductions of arrays of one dtype over all ranks, on all of them."""
+    """All-reduce arrays of the same dtype; return the reduced arrays, on every rank."""
     d = group.on_device(arrays[0].device)
     if _any_order(d, arrays[0], reduction, group.size):
         outs = [d.allocate(x.nbytes) for x in arrays]
@@ -227,13 +256,13 @@ def all_reduce(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> S
 
 
 def one(steps: Steps) -> Steps:
-    """Return the only array of a list that steps return."""
+    """Run steps that return a list of one array; return that array."""
     (found,) = yield from steps
     return found
 
 
 def reduce(group: Group, x: DeviceArray, root: int, reduction: str) -> Steps:
-    """Return the reduction on rank `root`, and x on the others."""
+    """Return the reduction of all ranks' arrays on rank `root`; other ranks get `x` itself."""
     d = group.on_device(x.device)
     cuts = [even_cuts(x.size, group.size)]
     mine = yield from _reduced_parts(d, [x], cuts, reduction, group.rank)
@@ -244,7 +273,7 @@ def reduce(group: Group, x: DeviceArray, root: int, reduction: str) -> Steps:
 def reduce_scatter(
     group: Group, x: DeviceArray, lengths: Sequence[int], reduction: str
 ) -> Steps:  # fmt: skip
-    """Return this rank's `lengths[rank]` rows of the reduction."""
+    """Return this rank's `lengths[rank]` rows of the reduction of all ranks' arrays."""
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64))
     shape = (lengths[group.rank], *x.shape[1:])
@@ -259,7 +288,7 @@ def reduce_scatter(
 
 
 def reduce_scatter_parts(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> Steps:
-    """Return this rank's flat shards of the reductions of arrays, filled up with zeros."""
+    """Return this rank's flat shards of the reductions of arrays, padded with zeros."""
     d = group.on_device(arrays[0].device)
     cuts = [even_cuts(x.size, group.size) for x in arrays]
     lengths = [-(-x.size // group.size) for x in arrays]
@@ -270,7 +299,7 @@ def reduce_scatter_parts(group: Group, arrays: Sequence[DeviceArray], reduction:
 def all_gather_parts(
     group: Group, parts: Sequence[DeviceArray], shapes: Sequence[tuple[int, ...]]
 ) -> Steps:
-    """Return arrays of these shapes; `parts` are this rank's flat shards."""
+    """Return the whole arrays of the given shapes; `parts` are this rank's flat shards of them."""
     d = group.on_device(parts[0].device)
     cuts = [even_cuts(int(np.prod(s, dtype=np.int64)), group.size) for s in shapes]
     handles = [p.handle for p in parts]
@@ -279,7 +308,7 @@ def all_gather_parts(
 
 
 def all_gather(group: Group, x: DeviceArray, lengths: Sequence[int]) -> Steps:
-    """Return the arrays of all ranks along axis 0, of which rank r has `lengths[r]` rows."""
+    """Concatenate the arrays of all ranks along axis 0; rank r has `lengths[r]` rows."""
     d = group.on_device(x.device)
     shape = (sum(lengths), *x.shape[1:])
     if len(set(lengths)) == 1:
@@ -293,7 +322,7 @@ def all_gather(group: Group, x: DeviceArray, lengths: Sequence[int]) -> Steps:
 
 
 def broadcast(group: Group, x: DeviceArray, root: int) -> Steps:
-    """Return the array of rank `root`."""
+    """Return the array of rank `root`; on other ranks, `x` gives shape and dtype."""
     d = group.on_device(x.device)
     out = d.allocate(x.nbytes)
     if x.size:
@@ -304,7 +333,10 @@ def broadcast(group: Group, x: DeviceArray, root: int) -> Steps:
 def all_to_all(
     group: Group, x: DeviceArray, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Return parts of the arrays of all ranks; as `transfers.all_to_all`."""
+    """Exchange parts of arrays among all ranks.
+
+    Arguments and result are those of `transfers.all_to_all`.
+    """
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64)) * x.dtype.itemsize
     out = d.allocate(sum(received) * row)

@@ -1,8 +1,8 @@
-"""Running collectives: one after the other in a group, with deadlines, the same on all ranks.
+"""Execution of collectives: one after the other in a group, with deadlines, the same on all ranks.
 
-Ranks of a group call the same collectives in the same order. Before each one they compare 16 bytes
-that stand for its kind, dtype, shape and options, so that a difference becomes an error that names
-both calls, and not a hang or wrong numbers. Later collectives of a group wait for the earlier ones.
+Ranks of a group call the same collectives in the same order. Before each one they compare a digest
+of 16 bytes of its kind, dtype, shape and options, so that a difference becomes an error that names
+the calls, and not a hang or wrong numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TEXT = 1024  # bytes of the description that ranks exchange if their calls diff
 
 
 def _user_place() -> _Place | None:
-    """Return the innermost running line outside duograph."""
+    """Return the line of the innermost stack frame outside duograph, or None."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -50,18 +50,19 @@ def _user_place() -> _Place | None:
 
 
 def user_line() -> str:
-    """Return " at FILE:LINE" of the innermost running line outside duograph; "" if none is."""
+    """Return " at FILE:LINE" for the innermost stack frame outside duograph, or "" without one."""
     place = _user_place()
     return "" if place is None else f" at {place.file}:{place.line}"
 
 
 class Operation:
-    """A collective that was called on this rank.
+    """A collective or message that this rank has called.
 
     Attributes:
-        text: what it is, such as ``AllReduce(sum) of float32 (3,)``; equal on all ranks.
+        text: description, such as ``AllReduce(sum) of float32 (3,)``; for a collective it is equal
+            on all ranks.
         queue: the operations that run one after the other with this one.
-        line: the user's line that called it, as `user_line` returns it.
+        line: the line of the user's code that called it, in the form of `user_line`.
         done: whether it is complete; then `result` or `error` is set.
     """
 
@@ -81,7 +82,11 @@ class Operation:
         self._request: Request | None = None
 
     def _checked(self, steps: Steps) -> Steps:
-        """Compare the description with those of the other ranks, then run the steps."""
+        """Compare the description with those of the other ranks, then run the steps.
+
+        Raises:
+            CommunicationError: the descriptions differ.
+        """
         own = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
         found = yield from gathered(self.group.comm, np.frombuffer(own, np.uint8))
         if (found != found[0]).any():
@@ -103,7 +108,8 @@ class Operation:
     def advance(self, seconds: float) -> bool:
         """Advance the operation for at most `seconds`; return whether it is complete.
 
-        With 0 seconds it does what is possible without waiting.
+        With 0 seconds, it advances as far as possible without blocking. A failure is stored in
+        `error`.
         """
         end = time.monotonic() + seconds
         try:
@@ -128,7 +134,7 @@ class Operation:
         return True
 
     def _report(self) -> None:
-        """Tell the observers, if there are any, that the operation is complete."""
+        """Report the completed operation to the observers, such as the profiler."""
         take = observers.state.take
         if take is None:
             return
@@ -145,13 +151,13 @@ class Operation:
         return self.text.partition(" of ")[0]
 
     def where(self) -> str:
-        """Return what is called, where, on which rank and in which group, for messages."""
+        """Return the description with the user's line, the rank and the group, for messages."""
         world = self.group.world
         named = "" if self.group is world.whole else f" in the group {self.group.name!r}"
         return f"{self.text}{self.line} on rank {world.rank}{named}"
 
     def late(self, seconds: float) -> CommunicationError:
-        """Return the error for an operation that was not complete at its deadline."""
+        """Mark the operation as failed because of its deadline of `seconds`; return the error."""
         others = [r for r in self.group.ranks if r != self.group.world.rank]
         error = CommunicationError(
             f"{self.where()} waited {seconds:g} s for rank{'s' * (len(others) > 1)} "
@@ -167,10 +173,10 @@ class Operation:
 
 
 class Queue:
-    """Operations that run one after the other: the collectives of a group, or the messages that
-    have one direction, rank and tag.
+    """Operations that run one after the other.
 
-    The queues of a rank are independent: a wait for an operation of one advances the others too.
+    A queue holds the collectives of a group, or the messages of one direction, peer and tag. The
+    queues of a rank are independent: a wait for an operation of one queue advances the others too.
     """
 
     def __init__(self) -> None:
@@ -182,21 +188,21 @@ class Queue:
         self.poll()
 
     def poll(self) -> None:
-        """Advance the operations without blocking."""
+        """Advance the operations as far as possible without blocking."""
         while self.waiting and self.waiting[0].advance(0.0):
             self.waiting.popleft()
 
     def wait(
         self, operation: Operation, seconds: float, late: type[Exception] | None = None
     ) -> Any:
-        """Wait for an operation and for those before it; return its result.
+        """Wait for an operation and for those before it in the queue; return its result.
 
         Args:
-            late: the exception to raise after `seconds`; the operation then stays in the queue and
-                may be waited for again. None: the operation fails at that time.
+            late: exception class to raise after `seconds`; the operation then stays in the queue
+                and may be waited for again. None: the operation fails at that time.
 
         Raises:
-            CommunicationError: it failed, or is not complete after `seconds`.
+            CommunicationError: the operation failed, or is not complete after `seconds`.
         """
         if operation.done or late is not None:
             return self._waited(operation, seconds, late)
@@ -217,9 +223,11 @@ class Queue:
         return operation.result
 
     def _advanced(self, first: Operation, seconds: float) -> bool:
-        """Advance the first operation of this queue for at most `seconds`; return whether it ended.
+        """Advance the first operation of this queue for at most `seconds`.
 
-        The operations in the other queues of this rank are advanced as well, without waiting.
+        Return whether it is complete.
+
+        The operations in the other queues of this rank advance as well, without blocking.
 
         Raises:
             CommunicationError: an operation of another queue failed.

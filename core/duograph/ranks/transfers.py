@@ -1,13 +1,15 @@
 """Collectives composed of the transfers of an engine; the sums have a fixed order.
 
-Each function is a generator that yields started requests and continues when they are complete; it
-returns the result. A transfer therefore blocks nobody until somebody waits for it.
+Each function is a generator. It yields a started request, and the caller resumes it when that
+request is complete; its return value is the result. No function here blocks. `comm` is the engine's
+connection to the ranks of a group, `x` this rank's array, and `reduction` a key of `REDUCTIONS`,
+such as "sum".
 
 Reductions combine neighbours, then neighbours of the results, and so on: with four ranks
 `(x0 + x1) + (x2 + x3)`. A last value without a neighbour is passed on. The order depends on the
 number of values alone. So 2 ranks that add 2 micro-batches each in this order (`tree_sum`), 4 ranks
-with one, and one process with four get the same bits. Values of 16 bits or fewer are added in
-float32 and rounded once.
+with one, and one process with four get the same bits. Floating-point values of 16 bits or fewer
+are added in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -38,12 +40,15 @@ SMALL = 32768
 
 
 def as_bytes(array: Array) -> Array:
-    """Return the memory of a C-contiguous array as uint8 (n,)."""
+    """Return a view of a C-contiguous array as uint8 (nbytes,)."""
     return array.reshape(-1).view(np.uint8)
 
 
 def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
-    """Combine arrays of one shape and dtype in the fixed order; the operands stay unchanged."""
+    """Reduce arrays of the same shape and dtype by `reduction`, in the order given in the module.
+
+    `values` are not changed.
+    """
     combine = REDUCTIONS[reduction]
     dtype = values[0].dtype
     narrow = dtype.itemsize <= 2 and dtype.kind not in "iub"
@@ -63,7 +68,7 @@ def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
 
 
 def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
-    """Return the arrays of all ranks, (size, *x.shape)."""
+    """Return the arrays of all ranks, stacked along a new first axis: (ranks, *x.shape)."""
     out = np.empty((comm.size, *x.shape), x.dtype)
     if x.size:
         yield comm.all_gather(as_bytes(x), as_bytes(out))
@@ -77,7 +82,7 @@ def all_gather(comm: Communicator, x: Array) -> Steps:
 
 
 def all_gather_rows(comm: Communicator, x: Array, lengths: Sequence[int]) -> Steps:
-    """Return the arrays of all ranks along axis 0, of which rank r has `lengths[r]` rows."""
+    """Return the arrays of all ranks, concatenated along axis 0; rank r has `lengths[r]` rows."""
     longest = max(lengths)
     if longest == min(lengths):
         return (yield from all_gather(comm, x))
@@ -88,7 +93,10 @@ def all_gather_rows(comm: Communicator, x: Array, lengths: Sequence[int]) -> Ste
 
 
 def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
-    """Return part `rank` of every rank's x, (size, n); x is (size * n,)."""
+    """Return the parts that all ranks send to this one, (ranks, n).
+
+    `x` is (ranks * n,): part r of n elements is for rank r.
+    """
     out = np.empty((comm.size, n), x.dtype)
     counts = [n * x.itemsize] * comm.size
     yield comm.all_to_all(as_bytes(x), counts, as_bytes(out), counts)
@@ -96,10 +104,10 @@ def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, 
 
 
 def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool = False) -> Steps:
-    """Return the reduction of the arrays of all ranks, on all of them.
+    """Reduce the arrays of all ranks; return the result on every rank.
 
     Args:
-        engine_sums: leave the order to the engine, where it can reduce this dtype.
+        engine_sums: leave the order of additions to the engine, where it can reduce this dtype.
     """
     if engine_sums:
         out = np.empty_like(x)
@@ -120,7 +128,7 @@ def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool =
 
 
 def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
-    """Return this rank's part of the reduction: part `rank` of `size` equal ones along axis 0."""
+    """Return this rank's part of the reduction of all ranks' arrays: an equal part of axis 0."""
     n = x.size // comm.size
     shape = (x.shape[0] // comm.size, *x.shape[1:])
     if not n:
@@ -132,7 +140,7 @@ def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
 def reduce_scatter_rows(
     comm: Communicator, x: Array, lengths: Sequence[int], reduction: str
 ) -> Steps:
-    """Return this rank's part of the reduction: `lengths[rank]` rows of axis 0."""
+    """Return this rank's `lengths[rank]` rows of the reduction of all ranks' arrays."""
     if max(lengths) == min(lengths):
         return (yield from reduce_scatter(comm, x, reduction))
     ends = np.cumsum([0, *lengths])
@@ -160,7 +168,7 @@ def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
 
 
 def _to_root(comm: Communicator, x: Array, root: int) -> Generator[Request, None, Array]:
-    """Return the arrays (n,) of all ranks, (size, n), on rank `root`; elsewhere (0, n)."""
+    """Return the arrays (n,) of all ranks as (ranks, n) on rank `root`, and (0, n) elsewhere."""
     ranks = comm.size if comm.rank == root else 0
     out = np.empty((ranks, x.size), x.dtype)
     counts = [x.nbytes if r == root else 0 for r in range(comm.size)]
@@ -170,7 +178,7 @@ def _to_root(comm: Communicator, x: Array, root: int) -> Generator[Request, None
 
 
 def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
-    """Return the array of rank `root`."""
+    """Return the array of rank `root`; on other ranks, `x` gives shape and dtype."""
     out = x.copy()
     if out.size:
         yield comm.broadcast(as_bytes(out), root)
@@ -180,12 +188,12 @@ def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
 def all_to_all(
     comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Return parts of the arrays of all ranks, concatenated along axis 0.
+    """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
 
     Args:
-        x: (sum of lengths, ...), the part for rank 0 first.
-        lengths: of the parts for each rank, along axis 0.
-        received: lengths of the parts from each rank.
+        x: (sum of lengths, ...); the part for rank 0 comes first.
+        lengths: number of rows of the part for each rank.
+        received: number of rows of the part from each rank.
     """
     row = x.itemsize
     for n in x.shape[1:]:

@@ -1,9 +1,8 @@
-"""Which ranks there are, which one this thread is, and the groups that they form.
+"""The ranks of a program, which of them this thread is, and the groups that they form.
 
 A process that no launcher started as one of several is a world of one rank, without an engine.
-Otherwise the first question about ranks makes the world: an engine that claims the process
-(`backend.collectives`) connects it with the others. Threads that act as ranks have a world each,
-in `thread_state.world`.
+Otherwise the first call of `world` connects the ranks, by an engine that claims the process
+(`backend.collectives`). Threads that act as ranks have a world each, in `thread_state.world`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,10 @@ WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
 
 
 class _Alone(Communicator):
-    """The only rank of a group: every collective is the identity, so that none is started."""
+    """The communicator of a group of one rank, whose collectives return their operands.
+
+    No transfer may be started with it.
+    """
 
     rank, size = 0, 1
 
@@ -55,14 +57,14 @@ class _Alone(Communicator):
 
 
 class Group:
-    """Some ranks, of which this thread is one; its collectives run in the order of their calls.
+    """A set of ranks that includes this one; its collectives run in the order of their calls.
 
     Attributes:
-        name: by which programs call the group.
-        ranks: the ranks in the world, in the order of the group.
-        rank: position of this rank among them.
+        name: the name by which programs refer to the group.
+        ranks: the rank in the world of each member, in the order of the group.
+        rank: position of this rank in `ranks`.
         size: number of ranks.
-        alone: whether there is one rank and no engine: collectives return their operands.
+        alone: whether the group has one rank and no engine: collectives return their operands.
     """
 
     def __init__(self, world: World, name: str, ranks: tuple[int, ...], comm: Communicator) -> None:
@@ -75,7 +77,10 @@ class Group:
         self._devices: dict[tuple[str, int], DeviceTransfers] = {}
 
     def on_device(self, device: tuple[str, int]) -> DeviceTransfers:
-        """Return the transfers of arrays on a device, which the first call connects."""
+        """Return the group's transfers for arrays on a device.
+
+        The first call connects the devices.
+        """
         found = self._devices.get(device)
         if found is None:
             backend = registry.backend(device[0])
@@ -83,7 +88,11 @@ class Group:
         return found
 
     def start(self, text: str, steps: Steps, compared: bool = True) -> Operation:
-        """Start a collective, which `finish` waits for."""
+        """Start a collective; `finish` waits for it.
+
+        `text` describes the collective, and `steps` is the generator that runs it (see
+        `transfers`). With `compared`, the ranks first check that their texts are equal.
+        """
         return self._start(Operation(self, text, steps, self.queue, compared))
 
     def _start(self, operation: Operation) -> Operation:
@@ -93,7 +102,10 @@ class Group:
         return operation
 
     def _message(self, text: str, steps: Steps, key: tuple[str, int, int]) -> Operation:
-        """Start a message; those of one direction, rank and tag arrive in their order."""
+        """Start sending or receiving a message.
+
+        `key` is ("send" or "receive", peer, tag). Messages with the same key keep their order.
+        """
         queue = self._messages.get(key)
         if queue is None:
             queue = self._messages[key] = self.world.new_queue()
@@ -103,7 +115,8 @@ class Group:
         """Wait for a collective or message, and return its result.
 
         Raises:
-            CommunicationError: ranks differ, one has ended, or the deadline has passed.
+            CommunicationError: the ranks call different collectives, one has ended, or the deadline
+                (the setting `communication_timeout`) has passed.
         """
         return operation.queue.wait(operation, settings.communication_timeout)
 
@@ -116,13 +129,16 @@ class Group:
         self.comm.close()
 
     def run(self, text: str, steps: Steps, compared: bool = True) -> Any:
-        """Start a collective and wait for it."""
+        """Start a collective, wait for it, and return its result.
+
+        The arguments are those of `start`.
+        """
         return self.finish(self.start(text, steps, compared))
 
     # ---- collectives of arrays -------------------------------------------------------------------
 
     def start_all_reduce(self, x: AnyArray, reduction: str) -> Operation:
-        """Start a reduction of the arrays of all ranks."""
+        """Start an all-reduce of the arrays of all ranks."""
         if isinstance(x, DeviceArray):
             steps = on_device.one(on_device.all_reduce(self, [x], reduction))
         else:
@@ -130,18 +146,21 @@ class Group:
         return self.start(f"AllReduce({reduction}) of {_shown(x)}", steps)
 
     def all_reduce(self, x: A, reduction: str) -> A:
-        """Return the reduction of the arrays of all ranks."""
+        """Return the reduction of the arrays of all ranks, on every rank."""
         return x if self.alone else self.finish(self.start_all_reduce(x, reduction))
 
     def start_reduce(self, x: AnyArray, root: int, reduction: str) -> Operation:
-        """Start a reduction of the arrays of all ranks for rank `root` of the group."""
+        """Start a reduction of the arrays of all ranks.
+
+        Only rank `root` of the group gets the result.
+        """
         text = f"Reduce({reduction}) to rank {root} of {_shown(x)}"
         if isinstance(x, DeviceArray):
             return self.start(text, on_device.reduce(self, x, root, reduction))
         return self.start(text, transfers.reduce(self.comm, x, root, reduction))
 
     def start_all_gather(self, x: AnyArray) -> Operation:
-        """Start joining the arrays of all ranks along axis 0."""
+        """Start to concatenate the arrays of all ranks along axis 0."""
         if isinstance(x, DeviceArray):
             steps = on_device.all_gather(self, x, (x.shape[0],) * self.size)
         else:
@@ -153,14 +172,14 @@ class Group:
         return x if self.alone else self.finish(self.start_all_gather(x))
 
     def start_all_gather_rows(self, x: AnyArray, lengths: Sequence[int]) -> Operation:
-        """Start joining arrays of different lengths; see `transfers.all_gather_rows`."""
+        """Start to concatenate arrays along axis 0, of which rank r has `lengths[r]` rows."""
         text = f"AllGather of {_rows(x)}, {list(lengths)} by rank"
         if isinstance(x, DeviceArray):
             return self.start(text, on_device.all_gather(self, x, lengths))
         return self.start(text, transfers.all_gather_rows(self.comm, x, lengths))
 
     def start_reduce_scatter(self, x: AnyArray, reduction: str) -> Operation:
-        """Start a reduction of which each rank gets an equal part along axis 0."""
+        """Start a reduction of the arrays of all ranks; each rank gets an equal part of axis 0."""
         if isinstance(x, DeviceArray):
             lengths = (x.shape[0] // self.size,) * self.size
             steps = on_device.reduce_scatter(self, x, lengths, reduction)
@@ -169,13 +188,13 @@ class Group:
         return self.start(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
 
     def reduce_scatter(self, x: A, reduction: str) -> A:
-        """Return this rank's part along axis 0 of the reduction."""
+        """Return this rank's part along axis 0 of the reduction of the arrays of all ranks."""
         return x if self.alone else self.finish(self.start_reduce_scatter(x, reduction))
 
     def start_reduce_scatter_rows(
         self, x: AnyArray, lengths: Sequence[int], reduction: str
     ) -> Operation:
-        """Start a reduction of which rank r gets `lengths[r]` rows."""
+        """Start a reduction of the arrays of all ranks, of which rank r gets `lengths[r]` rows."""
         if isinstance(x, DeviceArray):
             steps = on_device.reduce_scatter(self, x, lengths, reduction)
         else:
@@ -184,7 +203,7 @@ class Group:
         return self.start(text, steps)
 
     def start_broadcast(self, x: AnyArray, root: int) -> Operation:
-        """Start copying the array of rank `root` of the group."""
+        """Start to copy the array of rank `root` of the group to every rank."""
         if isinstance(x, DeviceArray):
             steps = on_device.broadcast(self, x, root)
         else:
@@ -192,13 +211,19 @@ class Group:
         return self.start(f"Broadcast from rank {root} of {_shown(x)}", steps)
 
     def broadcast(self, x: A, root: int) -> A:
-        """Return the array of rank `root` of the group."""
+        """Return the array of rank `root` of the group.
+
+        On other ranks, `x` gives shape and dtype.
+        """
         return x if self.alone else self.finish(self.start_broadcast(x, root))
 
     def start_all_to_all(
         self, x: AnyArray, lengths: Sequence[int], received: Sequence[int]
     ) -> Operation:
-        """Start exchanging parts along axis 0; see `transfers.all_to_all`."""
+        """Start to exchange parts of arrays along axis 0.
+
+        Arguments are those of `transfers.all_to_all`.
+        """
         if isinstance(x, DeviceArray):
             steps = on_device.all_to_all(self, x, lengths, received)
         else:
@@ -206,54 +231,66 @@ class Group:
         return self.start(f"AlltoAll of {_rows(x)}", steps)  # the lengths may differ by rank
 
     def all_to_all(self, x: A, lengths: Sequence[int], received: Sequence[int]) -> A:
-        """Return parts of all ranks along axis 0; see `transfers.all_to_all`."""
+        """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
+
+        The arguments are those of `transfers.all_to_all`.
+        """
         if self.alone:
             return x
         return self.finish(self.start_all_to_all(x, lengths, received))
 
     def send(self, x: Array, to: int, tag: int = 0) -> None:
-        """Send an array to a rank of the group."""
+        """Send an array to rank `to` of the group; the receiver must use the same `tag`."""
         self.finish(self.start_send(x, to, tag))
 
     def start_send(self, x: Array, to: int, tag: int = 0) -> Operation:
-        """Start sending an array to a rank of the group."""
+        """Start sending an array to rank `to` of the group.
+
+        The receiver must use the same `tag`.
+        """
         text = f"Send of {_shown(x)} to rank {to}"
         return self._message(text, _send(self.comm, x, to, tag), ("send", to, tag))
 
     def receive(self, like: Array, source: int, tag: int = 0) -> Array:
-        """Return the array of `like`'s shape and dtype that a rank of the group sends."""
+        """Receive an array from rank `source` of the group; `like` gives its shape and dtype."""
         return self.finish(self.start_receive(like, source, tag))
 
     def start_receive(self, like: Array, source: int, tag: int = 0) -> Operation:
-        """Start receiving an array of `like`'s shape and dtype from a rank of the group."""
+        """Start to receive an array from rank `source` of the group.
+
+        `like` gives its shape and dtype.
+        """
         text = f"Receive of {_shown(like)} from rank {source}"
         steps = _receive(self.comm, like, source, tag, text)
         return self._message(text, steps, ("receive", source, tag))
 
     def start_barrier(self) -> Operation:
-        """Start waiting until all ranks of the group have called this."""
+        """Start a barrier, which is complete when all ranks of the group have started it."""
         return self.start("Barrier", _nothing())
 
     def barrier(self) -> None:
-        """Wait until all ranks of the group have called this."""
+        """Wait until all ranks of the group have called this method."""
         if self.size > 1:
             self.finish(self.start_barrier())
 
     def gather_bytes(self, data: bytes, text: str = "gathering bytes") -> list[bytes]:
-        """Return the bytes of all ranks, which may differ in length; `text` says why."""
+        """Gather bytes, which may differ in length, from all ranks.
+
+        `text` describes them in messages.
+        """
         if self.size == 1:
             return [data]
         return self.run(text, _gather_bytes(self.comm, data))
 
     def compare(self, lines: Sequence[str], places: Sequence[str]) -> None:
-        """Compare what a program will call with the programs of the other ranks, once.
+        """Compare a compiled program's collectives with those of the other ranks, once per program.
 
         Args:
-            lines: the collectives, which must be equal on all ranks.
-            places: where the user's source calls each of them.
+            lines: descriptions of the collectives, which must be equal on all ranks.
+            places: " at FILE:LINE" or "" for each, where the user's source calls it.
 
         Raises:
-            CommunicationError: a rank has other lines; it names the first that differs.
+            CommunicationError: the lines of a rank differ; the message names the first difference.
         """
         text = "\n".join(lines)
         if (self.name, text) in self.world.compared:
@@ -286,10 +323,7 @@ def _rows(x: AnyArray) -> str:
 
 
 def _nothing() -> Steps:
-    """Yield no steps: a barrier needs none, because ranks are compared before every collective.
-
-    That comparison makes the ranks wait for each other.
-    """
+    """Yield no steps: the comparison before each collective already makes the ranks wait."""
     return None
     yield
 
@@ -326,21 +360,22 @@ def _receive(comm: Communicator, like: Array, source: int, tag: int, text: str) 
 
 
 class World:
-    """All ranks of a program, as one of them sees them.
+    """All ranks of a program, from the perspective of one of them.
 
     Attributes:
-        engine: name of the engine, "none" with one rank.
+        engine: name of the engine; "none" with one rank.
         rank: number of this rank.
         size: number of ranks.
-        groups: by name, the groups to which this rank belongs.
-        others: by name, the ranks of the groups to which this rank does not belong.
-        broken: the error after which no collective can run; None: there was none.
-        parallel: the options of `set_auto_parallel_context`, of threads that act as ranks.
-        machines: names of the machines by rank; None until they are first asked for.
-        compared: groups and texts of the programs that all their ranks have compared.
-        started_buckets: how many buckets were started, by group (`ranks.buckets`).
-        queues: of the collectives and messages of all groups.
-        backends: name of the group -> the engine's name as users write it, such as "nccl".
+        whole: the group of all ranks.
+        groups: name -> group, of the groups that contain this rank.
+        others: name -> ranks, of the groups that do not contain this rank.
+        broken: the error after which no collective can run; None if there was no such error.
+        parallel: options of `set_auto_parallel_context`, for a thread that acts as a rank.
+        machines: the machine name of each rank; None until first needed.
+        compared: (group, text) of the programs that the ranks of the group have compared.
+        started_buckets: name of a group -> number of buckets started (`ranks.buckets`).
+        queues: the queues of collectives and messages of all groups.
+        backends: name of a group -> the engine's name as users write it, such as "nccl".
     """
 
     def __init__(self, engine: str, comm: Communicator) -> None:
@@ -363,12 +398,12 @@ class World:
         return self.queues[-1]
 
     def create_group(self, name: str, ranks: Sequence[int]) -> None:
-        """Form a named group of ranks; those ranks wait for each other.
+        """Form a named group of ranks; its members wait for each other.
 
-        Nothing happens if there is a group of this name and these ranks.
+        If a group of this name with these ranks exists, nothing happens.
 
         Raises:
-            ArgumentValueError: the name is taken, or the ranks are not different ones of the world.
+            ArgumentValueError: the name is taken, or `ranks` are not different ranks of the world.
         """
         members = tuple(ranks)
         if name in self.groups or name in self.others:
@@ -393,9 +428,11 @@ class World:
         self.groups[name] = Group(self, name, members, comm)
 
     def group_of(self, ranks: Sequence[int]) -> str:
-        """Return the name of the group of some ranks in this order, this one among them.
+        """Return the name of the group of the given ranks in the given order.
 
-        The first call forms the group; these ranks wait for each other.
+        It must include this rank.
+
+        The first call for these ranks forms the group; its members wait for each other.
         """
         members = tuple(ranks)
         if members == self.whole.ranks:
@@ -422,7 +459,7 @@ class World:
             self.groups.pop(key).close()
 
     def ranks_of(self, owner: str, name: str) -> tuple[int, ...]:
-        """Return the ranks of a group, to which this rank need not belong.
+        """Return the ranks of a named group, which need not contain this rank.
 
         Raises:
             ArgumentValueError: no such group; `owner` is the function that the user called.
@@ -442,10 +479,11 @@ class World:
         )
 
     def group(self, owner: str, name: str) -> Group:
-        """Return a group of which this rank is one.
+        """Return a named group that contains this rank.
 
         Raises:
-            ArgumentValueError: no such group, or this rank is no member.
+            ArgumentValueError: no such group, or this rank is no member; `owner` is the function
+                that the user called.
         """
         found = self.groups.get(name)
         if found is None:
@@ -476,7 +514,7 @@ class World:
                 queue.wait(queue.waiting[0], settings.communication_timeout)
 
     def poll(self) -> None:
-        """Advance what was started and is not complete, without blocking."""
+        """Advance all unfinished collectives and messages of this rank without blocking."""
         for queue in self.queues:
             queue.poll()
 
@@ -502,24 +540,24 @@ def world() -> World:
 
 
 def group(owner: str, name: str) -> Group:
-    """Return a group of this thread's world by name; `owner` is what the user called.
+    """Return a named group of this thread's world; `owner` is the function that the user called.
 
     Raises:
         ArgumentValueError: no such group, or this rank is no member.
-        UnsupportedOpError: as `world`.
+        UnsupportedOpError: see `world`.
     """
     return world().group(owner, name)
 
 
 def forget_world() -> None:
-    """Discard the world of the process and the groups of a single process."""
+    """Discard the world of the process, so that the next `world` call makes a new one."""
     global _process_world, _ALONE
     _process_world = None
     _ALONE = World("none", _Alone())
 
 
 def _end(made: World) -> None:
-    """End the world of the process, when the process ends."""
+    """Wait at the exit of the process until all ranks have ended; abort them if one cannot end."""
     try:
         made.end()
     except CommunicationError as error:
@@ -528,10 +566,10 @@ def _end(made: World) -> None:
 
 
 def end_ranks(code: object) -> None:
-    """End all ranks if this one exits with another status than 0 while others may wait for it.
+    """End all ranks if this one exits with a status other than 0, because others may wait for it.
 
     Args:
-        code: what `sys.exit` was called with.
+        code: the argument of `sys.exit`.
     """
     if code in (None, 0) or _process_world is None or _process_world[1].size == 1:
         return
@@ -542,7 +580,7 @@ def end_ranks(code: object) -> None:
 
 
 def _connected() -> World:
-    """Return the world that the first engine makes that claims this process."""
+    """Return the world made by the first available engine that claims this process."""
     found = launched()
     assert found is not None
     reasons = []

@@ -1,7 +1,7 @@
 """Decompositions and linear systems with SciPy's signatures (`mindspore.scipy.linalg`).
 
-User code imports it. The functions bring arguments into the form of ops and call these; integers
-are computed in float64.
+User code imports it. The functions convert their arguments and call ops; integers are converted to
+float64.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def _solved(
 ) -> Tensor:
     """Return the solution of a linear system; `b` may be a vector or have several columns.
 
-    `solve` is the op, called with matrices (b, a); `name` is the function in errors.
+    `solve` is the op, which is called with matrices (b, a); `name` is the calling function, for
+    errors.
     """
     right = _floating(b)
     vector = right.ndim == a.ndim - 1
@@ -59,7 +60,7 @@ def _solved(
 
 
 def block_diag(*arrs: TensorLike) -> Tensor:
-    """Return a matrix with the given ones on its diagonal and zeros elsewhere.
+    """Return a block-diagonal matrix: the given matrices on its diagonal, and zeros elsewhere.
 
     Args:
         arrs: array-likes of at most two axes; a vector counts as one row.
@@ -80,7 +81,7 @@ def block_diag(*arrs: TensorLike) -> Tensor:
 
 
 def inv(a: TensorLike, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the inverse of a matrix; elements that are not finite for a singular one.
+    """Return the inverse of a matrix; a singular matrix yields elements that are not finite.
 
     Args:
         a: array-like of shape (n, n).
@@ -113,7 +114,8 @@ def cholesky(
 
     Args:
         a: array-like of shape (n, n), symmetric and positive definite; only one triangle is read.
-        lower: whether L is wanted and the lower triangle read; otherwise U and the upper one.
+        lower: whether to read the lower triangle and return L; otherwise the upper triangle is read
+            and U returned.
         overwrite_a: has no meaning here.
         check_finite: has no meaning here.
 
@@ -282,8 +284,8 @@ def lu_factor(
         check_finite: has no meaning here.
 
     Returns:
-        Tensor of shape (n, n) with U on and above the diagonal and L below it, and int32 Tensor of
-        the row that each row was exchanged with, from 0.
+        Tensor of shape (n, n) with U on and above the diagonal and L below it, and an int32 Tensor
+        with the number of the row, from 0, that each row was exchanged with.
 
     Raises:
         ValueError: `a` is no square matrix or not finite.
@@ -415,8 +417,8 @@ def lstsq(
     Args:
         A: array-like of shape (m, n).
         B: array-like of shape (m,) or (m, k).
-        rcond: singular values below this share of the largest do not count for the rank; None is
-            the precision of the dtype times the larger of m and n.
+        rcond: singular values below this fraction of the largest one do not count for the rank;
+            None is the precision of the dtype times the larger of m and n.
         driver: which of the other results are computed: ``"gels"`` the residuals, ``"gelsy"``
             (None) the rank, ``"gelss"`` and ``"gelsd"`` all.
 

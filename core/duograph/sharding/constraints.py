@@ -1,8 +1,8 @@
-"""Sharding constraints on values of code that is being compiled; other code runs unchanged.
+"""Sharding constraints on values of code that is being compiled; in other code they do nothing.
 
-`Cell.shard`, `Primitive.shard`, `parallel.shard` and `ops.reshard` call these functions. The op is
-found by its name, because the base of the primitive classes, which families of ops import, needs
-this module.
+`Cell.shard`, `Primitive.shard`, `parallel.shard` and `ops.reshard` call these functions. The op
+`sharding_constraint` is looked up by name and not imported, because importing it here would be
+circular.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ __all__ = ["constrained", "divided"]
 def constrained(owner: str, x: Tensor, placement: Placement) -> Tensor:
     """Return `x`, constrained to `placement` in code that is compiled for several ranks.
 
+    In all other code, `x` is returned unchanged.
+
     Raises:
-        ShapeError: the placement does not fit the shape; `owner` is what asked for it.
+        ShapeError: the placement does not fit the shape; `owner` names the caller in the message.
     """
     if staged_builder() is None or dividing() is None:
         return x
@@ -34,10 +36,12 @@ def constrained(owner: str, x: Tensor, placement: Placement) -> Tensor:
 def divided(
     owner: str, values: Sequence[object], placements: Sequence[Placement]
 ) -> tuple[object, ...]:
-    """Return arguments or results in which tensor number i is constrained to placement number i.
+    """Return arguments or results in which the i-th tensor is constrained to the i-th placement.
+
+    Values that are no tensors are returned unchanged.
 
     Raises:
-        ArgumentError: another number of tensors than layouts.
+        ArgumentError: the numbers of tensors and placements differ.
     """
     tensors = sum(isinstance(x, Tensor) for x in values)
     if tensors != len(placements):

@@ -1,9 +1,9 @@
 """Sharding rules: an einsum-like equation of the dimensions of each op, in one table.
 
-``"ij,jk->ik"`` names the axes of operands and results. All tensors with the same small letter may
-be sharded along it, over the same mesh axes; an axis with a capital letter, or a dot, must not be
-sharded. A small letter that no result has is contracted, so that sharded operands give partial
-sums. An absent operand, and one without axes, is the empty text.
+``"ij,jk->ik"`` has one letter per axis of each operand and result. Axes with the same lower-case
+letter may be sharded, over the same mesh axes; an axis with an upper-case letter or a dot must not
+be sharded. A lower-case letter that no result has is contracted: if it is sharded, the results are
+partial sums. The letters of an absent operand, and of one without axes, are the empty string.
 
 The equations of element-wise ops and reductions follow from what these ops declare. An op without
 an equation is replaced by its body; without a body either, it runs replicated on global tensors.
@@ -32,10 +32,11 @@ class Equation:
 
     Attributes:
         operands, results: for each tensor a string with one letter per axis (see the module).
-        linear: groups of operands in which the op is jointly linear, such as both of an addition:
-            if all of one group are partial sums, so are the results.
+        linear: groups of operands in which the op is jointly linear, such as both operands of an
+            addition: if all operands of a group are partial sums, so are the results.
         combine: the reduction that completes partial results: "sum", "max" or "min".
-        added: operands to which the sum over a small letter is added; they must be partial too.
+        added: positions of operands to which a contraction is added, as in a scatter-add; if the
+            contracted letter is sharded, these operands must be partial sums as well.
     """
 
     operands: tuple[str, ...]
@@ -54,7 +55,10 @@ class Equation:
 
 
 def _broadcast(shape: Sequence[int], result: Sequence[int]) -> str:
-    """Return the letters of an operand that is broadcast to a result with the letters a, b, ..."""
+    """Return the letters of an operand that is broadcast to a result with the letters a, b, ...
+
+    `shape` and `result` are the shapes of both. An axis that is stretched gets a dot.
+    """
     lead = len(result) - len(shape)
     return "".join(LOWER[lead + i] if n == result[lead + i] else "." for i, n in enumerate(shape))
 
@@ -68,7 +72,7 @@ def _pointwise(operands: Types, results: Types, attributes: Attributes) -> Equat
 
 
 def _linear(*groups: tuple[int, ...]) -> Rule:
-    """Return the rule of an element-wise op that is linear in these groups of operands."""
+    """Return the rule of an element-wise op that is linear in each given group of operands."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         return dataclasses.replace(_pointwise(operands, results, attributes), linear=groups)
@@ -90,9 +94,10 @@ def _shape(t: TensorType | None) -> tuple[int, ...]:
 
 
 def _along(*groups: tuple[int, ...]) -> Rule:
-    """Return the rule of an op that works along attribute `axis` or `axes`, which stays unsharded.
+    """Return the rule of an op that works along its attribute `axis` or `axes`.
 
-    All tensors have the same axes, as in a softmax or a sort. `groups` are as `Equation.linear`.
+    These axes stay unsharded. All tensors have the same axes, as in a softmax or a sort. `groups`
+    is the `linear` of the resulting `Equation`.
     """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -116,14 +121,14 @@ def _joined(operands: Types, results: Types, attributes: Attributes) -> Equation
 
 
 def _arg(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Return the equation of argmax or argmin: the axis that they remove stays unsharded."""
+    """Return the equation of argmax or argmin: the axis that the op removes stays unsharded."""
     axis = attributes["axis"]
     letters = _letters(len(_shape(operands[0])), axis)
     return Equation((letters,), (letters[:axis] + letters[axis + 1 :],))
 
 
 def _reduction(op: Op) -> Rule:
-    """Return the rule of a reduction: over an axis that is sharded, it yields partial results."""
+    """Return the rule of a reduction, which yields partial results if a reduced axis is sharded."""
     combine = {"+": "sum", "max": "max", "min": "min"}.get(str(op.traits.reduction))
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -143,7 +148,7 @@ def _reduction(op: Op) -> Rule:
 
 
 def _matmul(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Return the equation of a matmul, ``...ij,...jk->...ik``; operands may be transposed."""
+    """Return the equation of a matmul, ``...ij,...jk->...ik`` unless an operand is transposed."""
     a, b = _shape(operands[0]), _shape(operands[1])
     batch = _shape(results[0])[:-2]
     i, j, k = (LOWER[len(batch) + n] for n in range(3))
@@ -160,7 +165,7 @@ def _transpose(operands: Types, results: Types, attributes: Attributes) -> Equat
 def _reshape(operands: Types, results: Types, attributes: Attributes) -> Equation:
     """Return the equation of a reshape, which merges groups of axes or splits axes into groups.
 
-    In each group only the slowest axis may be sharded.
+    In each group only the slowest (leftmost) axis may be sharded.
     """
     a, b = _shape(operands[0]), _shape(results[0])
     left, right = ["."] * len(a), ["."] * len(b)
@@ -214,9 +219,10 @@ def _scatter_set(operands: Types, results: Types, attributes: Attributes) -> Equ
 
 
 def _elements(kind: str) -> Rule:
-    """Return the rule of gather_elements and scatter_elements, for `kind` "gather", "add" or "set".
+    """Return the rule of gather_elements or scatter_elements, for `kind` "gather", "add" or "set".
 
-    `axis` stays unsharded; the other axes may be sharded where tensor and indices have one size.
+    The attribute `axis` stays unsharded; another axis may be sharded if the tensor and the indices
+    have the same size along it.
     """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -246,7 +252,7 @@ def _layer_norm_grad(operands: Types, results: Types, attributes: Attributes) ->
 
 
 def _slice(operands: Types, results: Types, attributes: Attributes) -> Equation:
-    """Return the equation of a strided slice: axes that it takes in full may be sharded."""
+    """Return the equation of a strided slice: axes that are taken in full may be sharded."""
     x = _shape(operands[0])
     partly = [i for i, s in enumerate(attributes["strides"]) if s != 1]
     out = _shape(results[0])
@@ -298,7 +304,7 @@ def _channels(*linear: tuple[int, ...]) -> Rule:
 
 
 def _rows(*whole: int) -> Rule:
-    """Return the rule of an op on batches, whose last `whole[0]` axes stay unsharded."""
+    """Return the rule of an op on batches of matrices; the last `whole[0]` axes stay unsharded."""
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None, count: int) -> str:
@@ -397,7 +403,10 @@ def _unknown(operands: Types, results: Types) -> Equation:
 
 
 def equation_of(node: GraphNode, types: Sequence[ValueType]) -> Equation:
-    """Return the index equation of a call; an op that has none gets one without sharded axes."""
+    """Return the index equation of a call in a graph whose values have the given types.
+
+    An op without a rule gets an equation that shards no axis.
+    """
     operands: Types = cast("Types", [None if i is None else types[i] for i in node.operands])
     results: Types = cast("Types", [types[i] for i in node.results])
     rule = _rule_of(node.op)
@@ -417,7 +426,9 @@ _SHAPES = {
 def localized(
     node: GraphNode, operands: Sequence[ValueType | None], results: Sequence[ValueType]
 ) -> Attributes:
-    """Return the attributes of a call on the local shards of a rank.
+    """Return the attributes of a call that runs on the local shards of a rank.
+
+    Attributes that hold a shape or an end of a slice are reduced to the shard's.
 
     Args:
         node: the call on global tensors.

@@ -1,8 +1,8 @@
-"""Sharding specifications: `Layout` and strategies of users, and `Placement`.
+"""Sharding specifications: `Layout` and strategies of users, and `Placement`, the internal form.
 
-A mesh axis is written as what it does to rank numbers, (stride, size): the ranks along it are
-``stride`` apart. Layouts of different device matrices can then be compared, and one of axes
-(8,) is a refinement of (2, 4). Axes of size 1 shard nothing and are left out.
+A mesh axis is written as (stride, size): `size` ranks whose positions are `stride` apart. Layouts
+of different device matrices can then be compared; for example, the axes of (2, 4) refine the axis
+of (8,). Axes of size 1 shard nothing and are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Axis(NamedTuple):
-    """A mesh axis: `size` ranks that are `stride` positions apart."""
+    """A mesh axis: `size` ranks whose positions in the mesh are `stride` apart."""
 
     stride: int
     size: int
@@ -42,9 +42,9 @@ class Placement:
     """The sharding of a tensor over a mesh of ranks.
 
     Attributes:
-        dims: per axis of the tensor the mesh axes that shard it, the slowest first.
+        dims: for each axis of the tensor the mesh axes that shard it, the slowest first.
         ranks: the rank at each position of the mesh.
-        names: names of mesh axes.
+        names: pairs of a mesh axis and its name, for messages.
     """
 
     dims: tuple[Axes, ...]
@@ -56,11 +56,11 @@ class Placement:
         return tuple(n * _count(axes) for n, axes in zip(local, self.dims, strict=True))
 
     def local_shape(self, whole: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape of the local shards of a tensor of this global shape."""
+        """Return the shape of a local shard of a tensor with global shape `whole`."""
         return tuple(n // _count(axes) for n, axes in zip(whole, self.dims, strict=True))
 
     def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
-        """Return the slices of a global tensor that are the local shard of a rank."""
+        """Return the slices of a global tensor of shape `whole` that select the shard of a rank."""
         at = self.ranks.index(rank)
         found = []
         for n, axes in zip(whole, self.dims, strict=True):
@@ -85,14 +85,14 @@ class Layout:
         alias_name: a name for each mesh axis.
         rank_list: the ranks in row-major order of the mesh; default 0, 1, ...
 
-    Called with one name, tuple of names or ``"None"`` per axis of a tensor, it returns the layout
-    of that tensor. ``"None"`` leaves the axis unsharded. A name may be used once; the tensor is
-    replicated along mesh axes that are not used.
+    A Layout is called with one name, tuple of names or ``"None"`` per axis of a tensor, and then
+    returns the layout of that tensor. ``"None"`` leaves the axis unsharded. A name may be used
+    once; the tensor is replicated along mesh axes that are not used.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: another number of names than sizes; names that are empty, equal or ``"None"``;
-            an unknown name; a name that is used twice.
+        TypeError: an argument has the wrong type.
+        ValueError: the numbers of names and sizes differ; a name is empty, ``"None"`` or given
+            twice; in a call, a name is unknown or used twice.
 
     Examples:
         >>> from duograph.parallel import Layout
@@ -122,7 +122,10 @@ class Layout:
         self._map: tuple[str | tuple[str, ...], ...] | None = None
 
     def __call__(self, *tensor_map: str | tuple[str, ...]) -> Layout:
-        """Return the layout of a tensor whose axes are sharded over these mesh axes."""
+        """Return the layout of a tensor.
+
+        Each argument names the mesh axes that shard one of its axes.
+        """
         used: set[str] = set()
         for entry in tensor_map:
             for name in entry if isinstance(entry, tuple) else (entry,):
@@ -143,7 +146,9 @@ class Layout:
         return made
 
     def to_dict(self) -> dict[str, object]:
-        """Return the layout as a dict; ``tensor_map`` counts mesh axes from the last, -1 is none.
+        """Return the layout as a dict.
+
+        ``tensor_map`` counts mesh axes from the last, and -1 is unsharded.
 
         Raises:
             ValueError: the layout was not called with the axes of a tensor.
@@ -167,7 +172,11 @@ class Layout:
         }
 
     def placement(self) -> Placement:
-        """Return the placement of a tensor of this layout."""
+        """Return the placement of a tensor with this layout.
+
+        Raises:
+            ValueError: the layout was not called with the axes of a tensor.
+        """
         if self._map is None:
             raise ArgumentValueError(
                 "Layout: no tensor axes yet; call it, as in layout('dp', 'mp')"
@@ -223,13 +232,13 @@ def _check_mesh(device_matrix: object, alias_name: object) -> None:
 
 
 def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placement:
-    """Return the placement that a Layout, or a strategy such as ``(2, 1)``, stands for.
+    """Return the placement given by a Layout or by a strategy such as ``(2, 1)``.
 
-    A strategy is the number of shards along each axis of a tensor; its numbers take the mesh axes
-    from the slowest on.
+    A strategy is the number of shards along each axis of a tensor; the first number takes the
+    slowest mesh axis, and so on.
 
     Raises:
-        ArgumentError: neither a Layout nor a tuple of ints.
+        ArgumentError: `strategy` is neither a Layout nor a tuple of ints.
         ArgumentValueError: it does not fit the number of ranks.
     """
     if isinstance(strategy, Layout):
@@ -258,10 +267,10 @@ def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placemen
 
 
 def placements_of(owner: str, strategies: object, ranks: Sequence[int]) -> tuple[Placement, ...]:
-    """Return the placements of several tensors: of a tuple of Layouts or of strategies.
+    """Return the placements given by a tuple with one Layout or one strategy per tensor.
 
     Raises:
-        ArgumentError: no tuple, or Layouts among strategies.
+        ArgumentError: not a tuple, or Layouts and strategies mixed.
     """
     if not isinstance(strategies, tuple):
         raise ArgumentError(
@@ -274,7 +283,10 @@ def placements_of(owner: str, strategies: object, ranks: Sequence[int]) -> tuple
 
 
 def check_divisible(owner: str, shape: Sequence[int], placement: Placement) -> None:
-    """Raise ShapeError unless a placement fits the axes of a tensor and shards them evenly."""
+    """Raise ShapeError unless a placement has the axes of a tensor and shards them evenly.
+
+    `owner` names the caller in the message.
+    """
     if len(placement.dims) != len(shape):
         raise ShapeError(
             f"{owner}: got a layout of {len(placement.dims)} axes for a tensor of shape "
@@ -295,8 +307,8 @@ class Mesh:
     """The common refinement of the meshes of all layouts in a program.
 
     Attributes:
-        ranks: the rank at each position.
-        axes: the mesh axes, none of which is split further, the slowest first.
+        ranks: the rank at each position of the mesh.
+        axes: the mesh axes, the slowest first; no layout splits one of them further.
     """
 
     def __init__(self, placements: Iterable[Placement], ranks: Sequence[int]) -> None:
@@ -329,7 +341,7 @@ class Mesh:
                     self._names.setdefault(part, name if len(parts) == 1 else f"{name}[{i}]")
 
     def parts(self, axis: Axis) -> Axes:
-        """Return the axes of this (finer) mesh into which one mesh axis of a layout is split."""
+        """Return the axes of this mesh into which a mesh axis of a layout is split."""
         return tuple(a for a in self.axes if axis.stride <= a.stride < axis.stride * axis.size)
 
     def refined(self, placement: Placement) -> tuple[Axes, ...]:
@@ -346,7 +358,10 @@ class Mesh:
         return self.ranks.index(rank) // axis.stride % axis.size
 
     def group(self, axes: Axes, rank: int) -> tuple[int, ...]:
-        """Return the ranks that differ from one only along some mesh axes, the first slowest."""
+        """Return the ranks that differ from `rank` only in their coordinates along `axes`.
+
+        They are ordered by these coordinates; the first axis is the slowest.
+        """
         at = self.ranks.index(rank)
         base = at - sum(at // a.stride % a.size * a.stride for a in axes)
         offsets = itertools.product(*(range(0, a.stride * a.size, a.stride) for a in axes))

@@ -1,7 +1,8 @@
 """Whether programs are partitioned for several ranks, and how their arguments are sharded.
 
-The options of `set_auto_parallel_context` decide. A rank passes a local shard of each argument, or
-the global tensor, as ``dataset_strategy`` says; compiled code sees global tensors.
+The options of `set_auto_parallel_context` decide both. According to ``dataset_strategy``, a rank
+passes a local shard of each argument or the global tensor; compiled code always sees global
+tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ _MODES = ("semi_auto_parallel", "auto_parallel")
 
 
 def dividing() -> tuple[int, ...] | None:
-    """Return the ranks among which compiled programs are partitioned; None if they are not."""
+    """Return the ranks among which programs compiled now are partitioned.
+
+    The result is None if they are not partitioned: with one rank, or in a parallel mode that shards
+    no tensors.
+    """
     if launched() is None and thread_state.world is None:
         return None
     if get_auto_parallel_context("parallel_mode") not in _MODES:
@@ -35,7 +40,10 @@ def dividing() -> tuple[int, ...] | None:
 
 
 def dividing_key() -> Hashable:
-    """Return the cache key entry of partitioned programs; None for all others."""
+    """Return what partitioning adds to the cache key of a program that is compiled now.
+
+    It is None if programs are not partitioned (see `dividing`).
+    """
     ranks = dividing()
     if ranks is None:
         return None
@@ -43,7 +51,7 @@ def dividing_key() -> Hashable:
 
 
 def all_ranks() -> tuple[int, ...]:
-    """Return the numbers of all ranks; a partitioned program runs on all of them."""
+    """Return the numbers of all ranks of the world; a partitioned program runs on all of them."""
     return tuple(range(_world().size))
 
 
@@ -59,13 +67,16 @@ def _world() -> World:
 
 
 def full_batch() -> bool:
-    """Return whether each rank calls programs with the global batch rather than with its part."""
+    """Return whether each rank passes the global batch to programs, rather than its shard."""
     strategy = get_auto_parallel_context("dataset_strategy")
     return bool(get_auto_parallel_context("full_batch")) or strategy == "full_batch"
 
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:
-    """Return how argument number `index` is sharded; each rank passes a shard of shape `local`."""
+    """Return the placement of argument number `index`.
+
+    Each rank passes a shard of shape `local`.
+    """
     ranks = all_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")
     whole = Placement(((),) * len(local), ranks)

@@ -1,8 +1,8 @@
 """The SPMD partitioner: rewrites a graph of global tensors into the graph of one rank.
 
 `compiler.divide` calls `partition` for programs that run on several ranks in a parallel mode that
-shards tensors; no other program comes here. The result computes the wanted shards of the outputs
-from the local shards of the inputs.
+shards tensors; other programs never reach this module. The resulting graph computes the wanted
+shards of the outputs from the local shards of the inputs.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Divided:
     """A graph partitioned among ranks: the graph that one rank runs, and the decisions behind it.
 
     Attributes:
-        graph: of local shards.
-        mesh: its mesh.
+        graph: the graph of one rank, on local shards.
+        mesh: the mesh of ranks.
         inputs: the layout of every input.
-        shapes: the global shapes of the inputs; None for an input that is no tensor.
+        shapes: the global shape of every input; None for an input that is no tensor.
         communications: the collectives, in program order.
-        whole: ops that run replicated, on global tensors, because they have no equation; each with
-            its source location.
+        whole: the ops that run replicated on global tensors because they have no equation; each
+            with its source location.
     """
 
     graph: Graph
@@ -53,7 +53,10 @@ class Divided:
     whole: tuple[str, ...]
 
     def report(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return lines about the program; `names` are those of its inputs."""
+        """Return a description of the partitioned program, as lines.
+
+        `names` are those of its inputs.
+        """
         return report(self, names)
 
 
@@ -68,12 +71,14 @@ def partition(
     """Partition a graph; return the graph of this rank.
 
     Args:
-        graph: of global tensors.
-        world: the ranks; `ranks` are those of the mesh, this one included.
-        known: the placements of inputs, by position.
-        fixed: the inputs whose placement propagation may not change; one that is not in `known` is
-            replicated.
-        wanted: per output "whole", "batch" or the position of an input; see `BATCH`.
+        graph: the program on global tensors.
+        world: the world of this rank.
+        ranks: the ranks of the mesh, which include this one.
+        known: position of an input -> its placement.
+        fixed: positions of the inputs whose placement propagation may not change; one that is not
+            in `known` is replicated.
+        wanted: the layout of each output: "whole" (replicated), "batch" (as propagated, but sharded
+            along axis 0 only), or the position of an input whose layout it takes.
 
     Raises:
         ShapeError: a layout does not fit a tensor.
@@ -105,7 +110,7 @@ def partition(
 
 
 def _expanded(graph: Graph) -> Graph:
-    """Replace the ops that have no equation and a body by their bodies."""
+    """Replace the calls of ops that have a body but no equation by their bodies."""
     if all(has_equation(n.op) or _body_of(n) is None for n in graph.nodes):
         return graph
     builder = GraphBuilder()
@@ -142,7 +147,7 @@ def _get(values: dict[int, GraphValue], i: int | None) -> GraphValue | None:
 
 
 def _body_of(node: GraphNode) -> object:
-    """Return the body or the decomposition that can replace a call of an op, or None."""
+    """Return the body or decomposition that can replace a call of an op; None if there is none."""
     if node.op.graph_only or node.op.effects or node.op.host:
         return None
     return node.op.body or node.op.decompose_rule
@@ -155,7 +160,10 @@ def _copied(
     attributes: Mapping[str, object],
     types: Sequence[ValueType],
 ) -> list[GraphValue]:
-    """Append a call whose result types are known to the current graph; return its results."""
+    """Append a copy of the call `node` to the builder's graph; return its results.
+
+    The copy has the given operands, attributes and result types.
+    """
     first = len(builder.types)
     builder.types.extend(types)
     ids = tuple(range(first, first + len(types)))
@@ -172,8 +180,8 @@ class _Writer:
     """Writes the graph of one rank, node by node.
 
     Attributes:
-        values: the local shard of each value of the global graph, and its layout.
-        zeros: values that are 0 everywhere, which are partial sums along any axis.
+        values: id of a value of the global graph -> its local shard and its layout.
+        zeros: ids of values that are 0 everywhere, and hence partial sums along any mesh axis.
     """
 
     def __init__(self, graph: Graph, mesh: Mesh, world: World, dims: dict[int, Dims]) -> None:
@@ -229,7 +237,10 @@ class _Writer:
         return int(self._as(value, State(dims))._id)
 
     def _as(self, value: int, want: State) -> GraphValue:
-        """Return a value in the layout `want`; equal redistributions are appended once."""
+        """Return the local shard of a value in the layout `want`, redistributed if necessary.
+
+        Each redistribution is appended only once.
+        """
         x, have = self.values[value]
         if have == want:
             return x
@@ -277,10 +288,10 @@ class _Writer:
     def _operands(
         self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]
     ) -> tuple[list[GraphValue | None], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
-        """Return the operands of a call in the layouts that it needs.
+        """Return the operands of a call, redistributed to the layouts that it needs.
 
-        Also the mesh axes along which partial operands make partial results, and those of
-        contracted letters.
+        The second result holds the mesh axes along which partial operands make partial results; the
+        third maps each contracted letter to the mesh axes that shard it.
         """
         partial = self._linear(node, equation, letters)
         inside = set("".join(equation.operands))
@@ -307,7 +318,10 @@ class _Writer:
     def _linear(
         self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]
     ) -> frozenset[Axis]:
-        """Return the mesh axes along which a call may keep partial sums of its operands."""
+        """Return the mesh axes along which operands of a call may stay partial sums.
+
+        This is possible where the op is linear in the operands that are partial.
+        """
         busy = {a for axes in letters.values() for a in axes}
         states = [None if i is None else self.values[i][1] for i in node.operands]
         found = {a for s in states if s is not None for a in s.partial} - busy
@@ -338,7 +352,10 @@ class _Writer:
         attributes: Mapping[str, object],
         results: Sequence[ValueType],
     ) -> None:
-        """Assert that the op infers the local types that its equation says."""
+        """Assert that an op infers the types `results`, which follow from its equation.
+
+        `given` are the types of the operands on one rank.
+        """
         found = node.op.result_types(
             cast("tuple[TensorType | None, ...]", tuple(given)), attributes
         )
@@ -352,7 +369,10 @@ def _of(letters: dict[str, tuple[Axis, ...]], text: str) -> Dims:
 
 
 def _local(kind: ValueType, dims: Dims) -> ValueType:
-    """Return the type of a local shard of a tensor."""
+    """Return the type of the local shard of a tensor with layout `dims`.
+
+    Other types are unchanged.
+    """
     if not isinstance(kind, TensorType):
         return kind
     shape = list(kind.shape)

@@ -1,8 +1,8 @@
-"""Sharding propagation: from the layouts that are known to those of all values of a graph.
+"""Sharding propagation: derives the layouts of all values of a graph from those that are known.
 
-Layouts propagate through each call, from operands to results and back, as its equation says, until
-a fixed point. Shardings are only added, never removed, so the order matters only where two tensor
-axes ask for the same mesh axis: then the one of the larger tensor gets it.
+Layouts propagate through each call, from operands to results and back, along the op's index
+equation (`equations`), until a fixed point. Shardings are only added, never removed. If two tensor
+axes ask for the same mesh axis, the axis of the larger tensor gets it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Dims = tuple[Axes, ...]  # per axis of a tensor the mesh axes that shard it
 
 
 def propagate(graph: Graph, dims: dict[int, Dims], fixed: set[int]) -> list[Equation]:
-    """Add the propagated layouts to `dims`, which holds the known ones; return the equations.
+    """Add the propagated layouts to `dims`; return the index equation of every node.
 
     Args:
-        graph: of global tensors.
-        dims: by value id; a value that is missing is replicated so far.
-        fixed: the values whose layouts may not change.
+        graph: a graph on global tensors.
+        dims: value id -> layout; it holds the known ones at first, and a value that is missing is
+            replicated so far.
+        fixed: ids of the values whose layouts may not change.
     """
     equations = [equation_of(node, graph.types) for node in graph.nodes]
     steps = [(n, e) for n, e in zip(graph.nodes, equations) if e.divisible]
@@ -69,7 +70,10 @@ def _step(
 def divided_letters(
     node: GraphNode, equation: Equation, types: Sequence[ValueType], dims: dict[int, Dims]
 ) -> dict[str, Axes]:
-    """Return, for each axis letter of a call's equation, the mesh axes that shard it."""
+    """Return, for each letter of a call's equation that is sharded, the mesh axes that shard it.
+
+    `types` and `dims` hold the type and the layout of each value, by value id.
+    """
     wanted: dict[str, tuple[int, Axes]] = {}
     sizes: dict[str, set[int]] = {}
     for value, text in _tensors(node, equation):
@@ -102,7 +106,7 @@ def divided_letters(
 
 
 def _tensors(node: GraphNode, equation: Equation) -> Iterator[tuple[int, str]]:
-    """Yield the value ids of a call's tensors with axes, and the letters of each."""
+    """Yield the value id and the equation's letters of each operand and result that has axes."""
     for value, text in zip(node.operands, equation.operands, strict=True):
         if value is not None and text:
             yield value, text
@@ -112,5 +116,5 @@ def _tensors(node: GraphNode, equation: Equation) -> Iterator[tuple[int, str]]:
 
 
 def parts_of(dims: Dims) -> int:
-    """Return into how many shards the given mesh axes divide a tensor."""
+    """Return the number of shards into which a layout divides a tensor."""
     return math.prod(a.size for axes in dims for a in axes)

@@ -1,8 +1,8 @@
 """Resharding: inserts slices and collectives that change the layout of a value.
 
 A value is sharded along some mesh axes, a partial sum along others, and replicated along the rest.
-Slices come first, because they need no communication; then reduce-scatter and all-reduce,
-all-to-all, and all-gather for what is left.
+Slices come first, because they need no communication; then reduce-scatter and all-reduce, then
+all-to-all, and all-gather for the mesh axes that remain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ __all__ = ["Communication", "Redistributor", "State"]
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """The layout of a value: the mesh axes that shard each axis, and those of partial sums."""
+    """The layout of a value: the mesh axes that shard its axes, and those of partial sums.
+
+    The value is a partial sum along the mesh axes in `partial`.
+    """
 
     dims: Dims
     partial: frozenset[Axis] = frozenset()
@@ -39,7 +42,7 @@ class State:
         return {a for axes in self.dims for a in axes}
 
     def divided(self, i: int, axes: Axes) -> State:
-        """Return this layout with axis `i` of the tensor sharded by other mesh axes."""
+        """Return this layout with axis `i` of the tensor sharded by `axes` instead."""
         return dataclasses.replace(self, dims=(*self.dims[:i], axes, *self.dims[i + 1 :]))
 
 
@@ -50,8 +53,8 @@ class Communication:
     Attributes:
         kind: name of the op.
         axes: names of the mesh axes.
-        nbytes: what a rank sends with a ring algorithm.
-        why: the op that needs the value.
+        nbytes: number of bytes that a rank sends with a ring algorithm.
+        why: name of the op that needs the value, or "a result".
         place: " at FILE:LINE" of the user's source, or "".
     """
 
@@ -63,11 +66,11 @@ class Communication:
 
 
 class Redistributor:
-    """Inserts redistributions into the current graph, for one rank of the mesh.
+    """Inserts redistributions into the graph that is being built, for one rank of the mesh.
 
     Attributes:
         found: the collectives inserted so far.
-        why, place: of the next redistributions; see `Communication`.
+        why, place: recorded with the collectives of the next redistributions (see `Communication`).
     """
 
     def __init__(self, mesh: Mesh, world: World) -> None:
@@ -76,7 +79,10 @@ class Redistributor:
         self.why = self.place = ""
 
     def change(self, x: Tensor, have: State, want: State) -> Tensor:
-        """Redistribute the graph value `x` from one layout to another."""
+        """Redistribute the graph value `x` from layout `have` to layout `want`.
+
+        Return the new value.
+        """
         more = want.partial - have.partial
         whole = dataclasses.replace(want, partial=want.partial - more)
         x, have = self._sliced(x, have, whole)
@@ -93,7 +99,11 @@ class Redistributor:
     # ---- steps -----------------------------------------------------------------------------------
 
     def _sliced(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """Slice out this rank's shard along mesh axes along which the value is replicated."""
+        """Slice out this rank's shard along mesh axes along which the value is replicated.
+
+        This method, `_summed`, `_exchanged` and `_gathered` are the steps of a redistribution of
+        `x` from layout `have` to `want`. Each returns the new value and its layout.
+        """
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
             while len(now) < len(axes) and axes[: len(now)] == now:
@@ -110,7 +120,7 @@ class Redistributor:
         return x, have
 
     def _summed(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """Complete partial sums: reduce-scatter if the sum is wanted sharded, else all-reduce."""
+        """Complete partial sums by reduce-scatter, or by all-reduce if the sum is not sharded."""
         left = have.partial - want.partial
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
@@ -134,7 +144,7 @@ class Redistributor:
         return x
 
     def _exchanged(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """Move a mesh axis from one axis of the tensor to another: all-to-all."""
+        """Move a mesh axis from one axis of the tensor to another, by an all-to-all."""
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
             if len(now) < len(axes) and axes[: len(now)] == now:
@@ -162,7 +172,7 @@ class Redistributor:
         return reshape_to(x, tuple(shape))
 
     def _gathered(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """All-gather the shards along mesh axes that are not wanted."""
+        """All-gather the shards along mesh axes that do not shard the value in layout `want`."""
         for i, axes in enumerate(have.dims):
             wanted = want.dims[i]
             same = 0
@@ -178,7 +188,11 @@ class Redistributor:
     # ---- groups ----------------------------------------------------------------------------------
 
     def _group(self, axes: Axes, kind: str, x: Tensor, share: float) -> str:
-        """Return the name of the group of ranks along mesh axes, and record a collective in it."""
+        """Return the name of the group of ranks along mesh axes.
+
+        Also record in `found` that a collective of this group, the op `kind`, will be appended for
+        the value `x`. `share` is the number of bytes that a rank sends, per byte of `x`.
+        """
         names = ", ".join(map(self.mesh.name, axes))
         sent = round(x._type.nbytes * share)
         self.found.append(Communication(kind, names, sent, self.why, self.place))
@@ -197,7 +211,7 @@ def _runs(axes: Axes) -> list[Axes]:
 
 
 def _in_front(x: Tensor, i: int, call: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a collective that works along axis 0 along axis `i`, by two transposes."""
+    """Apply a collective that works along axis 0 to axis `i` of x, between two transposes."""
     if i == 0:
         return call(x)
     order = (i, *(k for k in range(x.ndim) if k != i))

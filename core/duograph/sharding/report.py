@@ -1,4 +1,4 @@
-"""What `explain` says about a partitioned program, as lines of text."""
+"""The part of `explain` that describes a partitioned program, as lines of text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["report"]
 
 
 def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the layouts, the collectives, and the ops that run replicated on global tensors.
+    """Return lines on the layouts, the collectives, and the ops that run on global tensors.
 
     Args:
-        divided: the program.
-        names: of its inputs.
+        divided: the partitioned program.
+        names: the names of its inputs.
     """
     mesh = divided.mesh
     axes = " x ".join(f"{mesh.name(a)}={a.size}" for a in mesh.axes)
@@ -47,7 +47,10 @@ def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def layout_text(mesh: Mesh, shape: Sequence[int], dims: Dims) -> str:
-    """Return a global shape with the mesh axes that shard it, such as ``(16/mp, 8)``."""
+    """Return a global shape with the names of its mesh axes, such as ``(16/mp, 8)``.
+
+    ``16/mp`` is an axis of global size 16 that the mesh axis mp shards.
+    """
     items = [
         f"{n}/{'/'.join(map(mesh.name, axes))}" if axes else str(n)
         for n, axes in zip(shape, dims, strict=True)

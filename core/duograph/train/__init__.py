@@ -1,6 +1,6 @@
 """Training: Model, callbacks, metrics, mixed precision and checkpoints (`mindspore.train`).
 
-User code imports it. It is built on `nn`, `amp` and the compiler; nothing below may import it.
+For user code. It is built on `nn`, `amp` and the compiler, which must not import it.
 """
 
 from __future__ import annotations

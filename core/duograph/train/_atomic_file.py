@@ -1,8 +1,8 @@
-"""Replacement of a file as a whole: readers see the old content or the complete new content.
+"""Atomic replacement of a file: readers see either the old content or the complete new content.
 
-`_checkpoint_file` calls it. The new content is written to a temporary file beside the target,
-flushed to disk, and renamed. A lock on the temporary file is held until the rename, so the next
-save into the folder recognises and removes those of killed processes.
+`_checkpoint_file` calls it. The new content is written to a temporary file in the folder of the
+target, flushed to disk, and renamed. The temporary file is locked until the rename, so that the
+next save into the folder recognises and removes temporary files that killed processes left.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _mode_of(path: str) -> int | None:
     """Return the permission bits of an existing file, or None if it does not exist.
 
     Raises:
-        OSError: what exists is neither a file nor a folder.
+        OSError: the path names something that is neither a file nor a folder, such as a pipe.
     """
     try:
         mode = os.stat(path).st_mode
@@ -84,11 +84,10 @@ def _lock(handle: int, wait: bool) -> None:
     """Lock an open file; the lock belongs to the descriptor, so threads exclude each other too.
 
     Args:
-        wait: wait until whoever holds the lock gives it up, as the sweep of another save does
-            within microseconds.
+        wait: wait until the lock is free. The sweep of another save holds it for microseconds only.
 
     Raises:
-        OSError: someone else holds the lock (without `wait`), or there are no locks here.
+        OSError: the lock is taken (without `wait`), or the platform has no file locks.
     """
     if fcntl is None:
         raise OSError("this platform has no file locks")
@@ -96,9 +95,9 @@ def _lock(handle: int, wait: bool) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the temporary files in a folder that killed processes have left there.
+    """Remove temporary files that killed processes have left in a folder.
 
-    A file is removed if nobody holds its lock.
+    A temporary file is removed if it is not locked.
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:

@@ -1,9 +1,9 @@
 """Background threads that write files, in order for each path.
 
-`serialization` calls it for `async_save`. Each path has at most one thread, so a save never
+`serialization` uses them for `async_save`. Each path has at most one thread, so a save never
 overtakes an earlier one. If several saves of a path are requested while its thread writes, only the
-newest of them is carried out: it would overwrite the others. A failure is raised by the next call
-that concerns saves, or printed when the process exits.
+newest of them is carried out, because it would overwrite the others. A failure is raised by the
+next call that concerns saves, or printed when the process exits.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _failures: list[tuple[str, BaseException]] = []
 
 
 def _key(path: str) -> str:
-    """Return the dictionary key of a path: absolute, with links in its folder resolved.
+    """Return the dictionary key of a path: absolute, with symbolic links in its folder resolved.
 
-    A link at the end of the path itself is not resolved.
+    If the last component is itself a symbolic link, that link is not resolved.
     """
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)
@@ -78,7 +78,7 @@ def active() -> bool:
 
 
 def wait(path: str | None = None) -> None:
-    """Wait until the background saves to a path, or all of them, have finished."""
+    """Wait until the background saves to `path`, or for None to all paths, have finished."""
     with _lock:
         key = None if path is None else _key(path)
         found = [w for k, w in _writers.items() if key in (None, k)]
@@ -109,13 +109,16 @@ def _text(path: str, error: BaseException) -> str:
 
 
 def _print_failures() -> None:
-    """Print the failed saves that no call has raised yet; runs when the process exits."""
+    """Print the failures of saves that no call has raised; runs when the process exits."""
     for failure in _failures:
         sys.stderr.write(f"duograph: {_text(*failure)}\n")
 
 
 def _forget() -> None:
-    """Forget all background saves in a forked child process; the parent process runs them."""
+    """Clear the records of background saves in a forked child process.
+
+    The saves run in the parent.
+    """
     _writers.clear()
     _failures.clear()
 

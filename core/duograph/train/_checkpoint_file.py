@@ -4,7 +4,7 @@
 little-endian), the header (JSON: dtype, shape and byte range of each tensor), and the data without
 gaps. Strings, and the dtypes that safetensors lacks, are recorded in the metadata. MindSpore's own
 format, a protocol buffer of named tensors, is in `_mindspore_checkpoint`. Reading never executes
-code from the file, and all of it is checked; whatever is wrong raises CheckpointError.
+code from the file, and checks all of it; any defect raises CheckpointError.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
 def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | None = None) -> None:
-    """Write a checkpoint file of arrays and strings atomically: old or complete new content.
+    """Write a checkpoint file of arrays and strings, atomically (see `_atomic_file`).
 
-    The format is MindSpore's own if the path ends in ``.ckpt``, else safetensors. With `secret`,
-    the file is encrypted.
+    The format is MindSpore's own if the path ends in ``.ckpt``, else safetensors. `crc` adds a
+    checksum. With `secret`, the file is encrypted.
     """
     form = write_messages if path.endswith(".ckpt") else _safetensors
     chunks = form(entries, crc)
@@ -51,10 +51,10 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
 
 
 def _code(name: str, dtype: str) -> str:
-    """Return the name that safetensors has for a dtype.
+    """Return the name of a dtype in the format safetensors; `name` is the entry's, for messages.
 
     Raises:
-        CheckpointError: it has none.
+        CheckpointError: safetensors has no such dtype.
     """
     if dtype not in _CODES:
         raise CheckpointError(
@@ -102,9 +102,9 @@ def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
-    """Return the CRC-32 of a checkpoint's entries up to this one.
+    """Return the CRC-32 of a checkpoint's entries up to and including this one.
 
-    It covers each entry's name, type and value. `before` is the checksum of the earlier entries.
+    It covers each entry's name, type and value. `before` is the CRC-32 of the earlier entries.
     """
     if isinstance(value, str):
         return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
@@ -113,11 +113,13 @@ def _crc(name: str, value: Entry, before: int) -> int:
 
 
 def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, Entry]:
-    """Read all (name, value) entries of a checkpoint file, in the order they were saved in.
+    """Read all entries of a checkpoint file, name -> value, in the order in which they were saved.
+
+    With `check_crc`, the file's checksum is verified.
 
     Raises:
-        CheckpointError: the file does not exist, is truncated, has another format, or does not
-            open with `secret`.
+        CheckpointError: the file does not exist, is truncated, has another format, fails the
+            checksum, or cannot be decrypted with `secret`.
     """
     try:
         with open(path, "rb") as f:

@@ -1,9 +1,9 @@
 """Encryption of checkpoint and graph files, with the optional package `cryptography`.
 
 A file is the magic number, the mode, the nonce, the authentication code and the encrypted content.
-AES-GCM authenticates by itself; the CBC modes pad by PKCS #7 and add an HMAC-SHA256 of all that
-goes before and of the encrypted content. Nothing is decrypted for the caller before the code was
-found right, so a wrong key and a damaged file are both refused.
+AES-GCM authenticates by itself; the CBC modes pad by PKCS #7 and add an HMAC-SHA256 of everything
+else in the file. The caller gets decrypted content only after the authentication code was verified,
+so a wrong key and a damaged file both raise an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLOCK = 1 << 26  # OpenSSL takes less than 2 GiB at a time
 
 
 class Secret(NamedTuple):
-    """A key and the mode in which it encrypts."""
+    """An encryption key and the mode in which it is used, such as "AES-GCM"."""
 
     key: bytes
     mode: str
@@ -39,11 +39,12 @@ def secret_of(function: str, option: str, key: object, mode: object) -> Secret |
 
     Args:
         function: the public function's name, for messages.
-        option: "enc" or "dec", the beginning of the names of both arguments.
+        option: "enc" or "dec", the prefix of the argument names, such as ``enc_key``.
 
     Raises:
         ArgumentError: the key is not bytes.
-        ArgumentValueError: an unknown mode, a key of another length, or no package `cryptography`.
+        ArgumentValueError: the mode is unknown, the key has a wrong length, or the package
+            `cryptography` is not installed.
     """
     if mode not in _MODES:
         raise ArgumentValueError(
@@ -89,7 +90,7 @@ def _cipher(secret: Secret, nonce: bytes, code: bytes | None = None) -> Any:
 def _code(secret: Secret, head: bytes, parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the HMAC-SHA256 of a file that is encrypted in a CBC mode.
 
-    It covers `head` and the encrypted `parts`, under a key that is derived from the secret's.
+    It covers `head` and the encrypted `parts`; its key is derived from the secret's key.
     """
     own = hmac.digest(secret.key, b"duograph authentication", "sha256")
     made = hmac.new(own, head, hashlib.sha256)
@@ -120,16 +121,16 @@ def sealed(chunks: list[bytes], secret: Secret) -> list[bytes]:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Return whether the content of a file begins as an encrypted one does."""
+    """Return whether the content of a file begins with the magic number of an encrypted file."""
     return data.startswith(_MAGIC)
 
 
 def opened(path: str, data: bytes, secret: Secret | None) -> bytes:
-    """Return the plain content of a file, encrypted or not.
+    """Return the plain content of a file that may be encrypted.
 
     Raises:
-        CheckpointError: the file is encrypted and there is no key, or the other way round; the key
-            is wrong, or the file damaged.
+        CheckpointError: the file is encrypted and `secret` is None; the file is not encrypted and
+            `secret` is given; the key or mode is wrong; or the file is damaged.
     """
     if not is_sealed(data):
         if secret is not None:
@@ -154,7 +155,7 @@ def opened(path: str, data: bytes, secret: Secret | None) -> bytes:
 
 
 def _decrypted(secret: Secret, head: bytes, code: bytes, body: memoryview) -> bytes | None:
-    """Return the decrypted content; None if the authentication code does not fit the key.
+    """Return the decrypted content; None if the authentication code does not match.
 
     Args:
         head: magic number, mode and nonce of the file.

@@ -1,8 +1,8 @@
 """The JSON description of an exported graph's parameters and results.
 
 It tells which graph parameter is which argument or weight, and how results are nested. `exported`
-writes the description and reads it here. Reading checks every entry against the graph and the
-weights of the file, since both may come from strangers.
+writes the description, and reads it with this module. Reading checks every entry against the graph
+and the weights of the file, because the file may be malicious.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _DEPTH = 100
 
 
 def read_form(text: str, graph: Graph, entries: Mapping[str, object]) -> Form:
-    """Parse the JSON description of an exported graph's parameters and results; return it.
+    """Parse the JSON description of an exported graph's parameters and results, and return it.
 
-    It is checked against `graph` and the names of the weights in `entries`.
+    It is checked against `graph` and the weights in `entries`.
 
     Raises:
-        ValueError: it is no JSON, of another version, or does not fit.
+        ValueError: the text is no JSON, has another version, or does not fit graph and weights.
     """
     try:
         form = json.loads(text)
@@ -104,7 +104,8 @@ def _type(array: NDArray[np.generic]) -> TensorType:
 def _check_results(encoded: object, n_results: int, n_inputs: int, depth: int) -> None:
     """Raise ValueError unless a result structure refers only to existing results and inputs.
 
-    It may be nested `depth` levels.
+    `encoded` is the JSON of the structure, which may have at most `depth` levels of nesting.
+    `n_results` and `n_inputs` count the existing results and inputs.
     """
     if not isinstance(encoded, dict) or len(encoded) != 1 or not depth:
         raise ValueError("the structure of its results is damaged, or too deep")
@@ -124,7 +125,8 @@ def _check_results(encoded: object, n_results: int, n_inputs: int, depth: int) -
 def decoded(encoded: Mapping[str, Any], results: Sequence[object], inputs: Sequence[object]) -> Any:
     """Rebuild a network's nested results from the JSON description of their structure.
 
-    `results` are those of the graph; `inputs` the network's arguments, which may be results too.
+    `results` are the results of the graph. `inputs` are the arguments of the network, because a
+    network may return an argument.
     """
     ((kind, inner),) = encoded.items()
     if kind == "result":

@@ -5,8 +5,8 @@
     Checkpoint { repeated Value value = 1; }    Value { string tag = 1; Tensor tensor = 2; }
     Tensor { repeated int64 dims = 1; string tensor_type = 2; bytes tensor_content = 3; }
 
-Large tensors span several values of one tag. Nothing that is read is trusted; what is wrong raises
-ValueError.
+Large tensors span several values of one tag. Every byte that is read is checked, and any defect
+raises ValueError.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def read_messages(data: bytes, check_crc: bool) -> dict[str, Array | str]:
     """Return the entries of a MindSpore checkpoint, given as bytes.
 
     Raises:
-        ValueError: the bytes are no such checkpoint, or `check_crc` and the checksum is missing or
-            does not match.
+        ValueError: the bytes are no such checkpoint; or, with `check_crc`, the checksum is missing
+            or does not match.
     """
     found: dict[str, Array | str] = {}
     end = len(data) - len(_CHECKSUM) - 10
@@ -192,9 +192,9 @@ def read_messages(data: bytes, check_crc: bool) -> dict[str, Array | str]:
 
 
 def array_of(name: str, data: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Convert bytes to an array of a dtype and shape, whose size the caller has checked.
+    """Return an array over bytes; the caller has checked that their number fits dtype and shape.
 
-    Raises ValueError if no array can hold them; `name` is the tensor's in the message.
+    Raises ValueError if NumPy cannot make such an array; `name` is the tensor's, for the message.
     """
     try:
         made = np.frombuffer(data, dtype.np).reshape(shape)

@@ -1,7 +1,7 @@
 """The graph of a network as TensorBoard reads it: a GraphDef of named nodes.
 
-`SummaryRecord.add_graph` calls `graph_bytes`. The network is compiled, not run; the graph is the
-one before optimisation, so that it has the ops that the user called.
+`SummaryRecord.add_graph` calls `graph_bytes`. The network is compiled, but not run. The graph is
+the one before optimisation, because it has the ops that the user called.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LONG = 60
 
 
 def graph_bytes(net: Cell, inputs: Sequence[Tensor]) -> bytes:
-    """Return the serialised GraphDef of a network called with some inputs.
+    """Return the serialised GraphDef of a network called with the given inputs.
 
     Raises:
-        ArgumentError: `net` is no Cell, or an input no Tensor.
+        ArgumentError: `net` is no Cell, or an input is no Tensor.
         ArgumentValueError: the network cannot be compiled.
     """
     if not isinstance(net, Cell) or not all(isinstance(x, Tensor) for x in inputs):
@@ -98,7 +98,11 @@ class _Nodes:
         results: Sequence[int],
         node: GraphNode | None = None,
     ) -> str:
-        """Add a node under a name that is not used yet; return the name."""
+        """Add a node and return its name: `label`, with a number appended if that name is taken.
+
+        `op` is the name of its op, `operands` the names of the nodes that it reads, and `results`
+        the ids of its results in `graph`.
+        """
         name, k = label, 1
         while name in self._used:
             name, k = f"{label}_{k}", k + 1
@@ -122,14 +126,17 @@ class _Nodes:
 
 
 def _scopes(parameters: dict[int, str]) -> dict[int, str]:
-    """Return the path of the Cell of each Parameter, with a slash at its end."""
+    """Return the path of the Cell that owns each Parameter, with a trailing slash, by graph value.
+
+    `parameters` maps graph values to names of Parameters.
+    """
     return {i: n.rpartition("/")[0] + "/" for i, n in parameters.items() if "/" in n}
 
 
 def _scope(node: GraphNode, scopes: dict[int, str]) -> str:
-    """Return the path of the Cell whose Parameters a node reads, also through other nodes.
+    """Return the path of a Cell whose Parameters a node reads, or "" if it reads none.
 
-    What is computed from Parameters alone counts as a Parameter in `scopes`.
+    A result that is computed from Parameters alone is added to `scopes`, as if it were a Parameter.
     """
     found = [scopes.get(i) for i in node.operands if i is not None]
     first = next((each for each in found if each), "")

@@ -1,7 +1,7 @@
 """DatasetHelper, connect_network_with_dataset and data_sink, for MindSpore training scripts.
 
-MindSpore's data sinking sends several batches to a device at once. Here batches are always fed one
-by one; these names exist for scripts that use them.
+MindSpore's data sinking sends several batches to a device at once. duograph always feeds batches
+one by one; these names exist for scripts that use them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DatasetHelper:
         return 1
 
     def stop_send(self) -> None:
-        """Do nothing: accepted for MindSpore scripts that stop sending data to a device."""
+        """Do nothing; MindSpore scripts call this to stop sending data to a device."""
 
     def dynamic_min_max_shapes(self) -> None:
         """Return None: the dataset declares no minimum and maximum shapes."""
@@ -77,7 +77,7 @@ class DatasetHelper:
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
     """Return the network unchanged (`mindspore.train.connect_network_with_dataset`).
 
-    Datasets need no connection.
+    In duograph, a network needs no connection to a dataset.
     """
     return network
 
@@ -96,7 +96,8 @@ def data_sink(
     `jit_config`, a JitConfig or a dictionary of its options, compiles `fn` for `input_signature`.
 
     Raises:
-        ValueError: `sink_size` below 1 and not -1, or an empty dataset.
+        ValueError: `sink_size` is neither -1 (the whole dataset) nor 1 or more, or the dataset is
+            empty.
 
     Examples:
         >>> from duograph import data_sink, dataset

@@ -61,7 +61,7 @@ class ExportedGraph:
 
     Attributes:
         graph: the graph.
-        weights: its Parameters by name, in the order in which the graph takes them.
+        weights: the Parameters by name, in the order of the graph's parameters.
     """
 
     def __init__(self, graph: Graph, form: Form, weights: dict[str, Parameter]) -> None:
@@ -71,7 +71,7 @@ class ExportedGraph:
         self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[object]) -> Any:
-        """Check the inputs and run the loaded graph, compiled, on the given weights and inputs."""
+        """Check the inputs, and run the loaded graph, compiled, on the given weights and inputs."""
         wanted = [
             self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
         ]
@@ -93,7 +93,10 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: Sequence[Parameter], inputs: Sequence[Tensor]) -> Any:
-        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies of them."""
+        """Run the loaded graph on weights and inputs; return its results, nested as in the network.
+
+        Inside a function that is being compiled, append the nodes of the graph instead.
+        """
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:
@@ -137,18 +140,20 @@ def export(
 
     Args:
         net: Cell, function, or the result of `jit`.
-        inputs: example Tensors; the graph is specialised to their shapes and dtypes. For ONNX a
-            Tensor without data, ``Tensor(shape=[None, 3], dtype=float32)``, leaves sizes open.
+        inputs: example Tensors; the graph is specialised to their shapes and dtypes. For ONNX, a
+            Tensor without data such as ``Tensor(shape=[None, 3], dtype=float32)`` makes the sizes
+            that are None variable.
         file_name: path; the suffix ".mindir" or ".onnx" is added if it is missing.
         file_format: "MINDIR" or "ONNX".
         enc_key, enc_mode: encrypt a MINDIR file, as `save_checkpoint` does.
 
     Raises:
-        ValueError: another format, two weights with the same name, a key of another length, an
-            option that is not offered, or for ONNX an op that it cannot say (`errors.OnnxError`).
+        ValueError: an unknown format, two weights with the same name, a key of a wrong length, an
+            option that is not offered, or for ONNX an op that it cannot express
+            (`errors.OnnxError`).
         TypeError: an input is not a Tensor, or an unknown option.
-        RuntimeError: the network has effects that a file cannot hold: prints, Python objects,
-            random numbers.
+        RuntimeError: the network has effects that a file cannot hold: it prints, changes Python
+            objects, or draws random numbers.
 
     Examples:
         >>> import duograph as ms
@@ -262,12 +267,12 @@ def load(
     """Read a graph file written by `export` (`mindspore.load`); run the result with `nn.GraphCell`.
 
     Args:
-        file_name: path.
+        file_name: path of the file.
         dec_key, dec_mode: key and mode of an encrypted file, as given to `export`.
 
     Raises:
-        ValueError: the file does not exist, has another format, does not open with the key, or an
-            option that is not offered.
+        ValueError: the file does not exist, has another format or cannot be decrypted with the key,
+            or an option is not offered.
     """
     check_options("load", **kwargs)
     secret = secret_of("load", "dec", dec_key, dec_mode)
@@ -297,7 +302,8 @@ def load(
 def _refuse_foreign_ops(graph: Graph) -> None:
     """Raise GraphError if a graph holds nodes that `export` never writes.
 
-    Passes make regions, which are not checked like other nodes; the others run Python.
+    Nodes of type `region` are refused because only passes may create them and they are not verified
+    like other nodes, the others because they would run Python code.
     """
     for node in _nodes(graph, set(), calls=True):
         if node.op.name in ("region", "host_call", "random_state"):
@@ -305,9 +311,9 @@ def _refuse_foreign_ops(graph: Graph) -> None:
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[Form, dict[str, Tensor | Array]]:
-    """Return (description of a program's arguments and results for JSON, weights by name).
+    """Return a program's arguments and results as a JSON-serialisable description, and its weights.
 
-    `name` is the network's, for messages.
+    The weights are a dictionary by name. `name` is the name of the network, for messages.
     """
     weights: dict[str, Tensor | Array] = {}
     index: dict[int, int] = {}
@@ -344,7 +350,7 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[Form, dict[str, Tenso
 
 
 def _encoded(template: Any) -> dict[str, object]:
-    """Encode the structure of a network's results (nested containers) as JSON."""
+    """Return the structure of a network's results (nested containers) in JSON-serialisable form."""
     if type(template) in (Out, Argument):
         return {"result" if type(template) is Out else "input": template.index}
     if type(template) in (tuple, list):
@@ -361,9 +367,9 @@ def _encoded(template: Any) -> dict[str, object]:
 
 
 def _nodes(graph: Graph, seen: set[int], calls: bool = False) -> Iterator[GraphNode]:
-    """Yield the nodes of a graph and of its subgraphs, each graph once.
+    """Yield the nodes of a graph and of its subgraphs, visiting each graph once.
 
-    Nodes that call subgraphs are yielded only with `calls`.
+    A node that has subgraphs is yielded only with `calls`. `seen` holds the ids of visited graphs.
     """
     if id(graph) in seen:
         return

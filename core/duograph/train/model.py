@@ -1,7 +1,7 @@
 """Model, which trains, evaluates and runs a network over datasets.
 
-User code creates it. It owns the loop over epochs and batches; callbacks receive its state through
-`RunContext`.
+User code creates it. It owns the loop over epochs and batches; callbacks receive the state of the
+loop through `RunContext`.
 """
 
 from __future__ import annotations
@@ -39,20 +39,21 @@ class Model:
     """Trains, evaluates and runs a network (`mindspore.train.Model`).
 
     Args:
-        network: Cell from data to predictions or, without `loss_fn`, from a batch to the loss.
+        network: Cell that maps data to predictions or, without `loss_fn`, a batch to the loss.
         loss_fn: Cell or function of (predictions, labels).
-        optimizer: Optimizer, for training. Without it and `loss_fn`, `train` calls the network for
-            each batch, which trains itself then, as a TrainOneStepCell does.
-        metrics: dictionary from names to metrics, or set of names.
-        eval_network: Cell for evaluation, from a batch to the inputs of the metrics.
-        eval_indexes: the positions of loss, predictions and labels in its outputs; -1 for none.
+        optimizer: Optimizer, for training. Without `optimizer` and `loss_fn`, the network must
+            train itself when it is called, as a TrainOneStepCell does.
+        metrics: dictionary from names to Metric objects, or set of names of metrics.
+        eval_network: Cell for evaluation, which maps a batch to the inputs of the metrics.
+        eval_indexes: the positions of loss, predictions and labels in the outputs of
+            `eval_network`; -1 for one that is missing.
         amp_level: ``"O0"`` to ``"O3"`` or ``"auto"``, see `amp.auto_mixed_precision`.
-        loss_scale_manager: keyword; scales the loss.
-        keep_batchnorm_fp32: keyword; overrides the setting of the level.
+        loss_scale_manager: keyword argument; scales the loss.
+        keep_batchnorm_fp32: keyword argument; overrides this setting of `amp_level`.
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: an unknown level, or `eval_network` and `metrics` that do not match.
+        ValueError: `amp_level` is unknown, or `eval_network` and `metrics` do not match.
 
     Examples:
         >>> import numpy as np
@@ -107,9 +108,10 @@ class Model:
             self._train_network = network  # such as a TrainOneStepCell
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
-        """Return the Cell that evaluates this Model's network, or None without metrics.
+        """Return the Cell that evaluates this Model's network, or None if there are no metrics.
 
-        Also sets `_eval_indexes`, which results of that Cell are loss, prediction and label.
+        It also sets `_eval_indexes`, the positions of loss, prediction and label in the Cell's
+        results.
         """
         if eval_network is not None:
             if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
@@ -134,7 +136,7 @@ class Model:
 
     @property
     def train_network(self) -> Cell | None:
-        """Return the Cell that runs one training step of this Model."""
+        """Return the Cell that runs one training step, or None if this Model cannot train."""
         return self._train_network
 
     @property
@@ -163,13 +165,15 @@ class Model:
             train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of
                 Tensors or arrays.
             callbacks: Callback or list of them.
-            dataset_sink_mode: has no meaning here but for `sink_size`: batches are fed one by one.
-            sink_size: with `dataset_sink_mode`, the steps of an epoch; -1 for the whole dataset.
+            dataset_sink_mode: only makes `sink_size` take effect; batches are always fed one by
+                one.
+            sink_size: with `dataset_sink_mode`, the number of steps of an epoch; -1 for the whole
+                dataset.
             initial_epoch: number of epochs that are already done.
 
         Raises:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
-                optimizer, or the dataset no batches.
+                optimizer, or the dataset has no batches.
         """
         check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
         if sink_size != -1 and not dataset_sink_mode:
@@ -190,9 +194,10 @@ class Model:
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Train, and evaluate after every `valid_frequency` epochs, or after the listed epochs.
+        """Train, and evaluate on `valid_dataset` after every `valid_frequency` epochs.
 
-        The other arguments, and the errors, are those of `train`.
+        `valid_frequency` may also be a list of the epochs after which to evaluate. The other
+        arguments, and the errors, are those of `train`.
         """
         check_options(
             "Model.fit",
@@ -291,7 +296,7 @@ class Model:
         cb.call("on_train_end", run)
 
     def _check_columns(self, network: Cell, batch: Sequence[object]) -> None:
-        """Raise ArgumentError if the network that is trained cannot take so many columns."""
+        """Raise ArgumentError if the training network cannot take the columns of a batch."""
         if type(network) is not TrainOneStepCell:  # a class of the user's may take others
             return
         inner = network.network
@@ -338,7 +343,11 @@ class Model:
                 break
 
     def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context of a step: under DATA_PARALLEL ranks draw different numbers."""
+        """Return the context of a training step, in which random ops draw the rank's own numbers.
+
+        Under DATA_PARALLEL each rank has its own random sequence; otherwise the context does
+        nothing.
+        """
         shared = get_auto_parallel_context("parallel_mode") == "data_parallel"
         if not shared or get_group_size() == 1:
             return contextlib.nullcontext()
@@ -352,7 +361,7 @@ class Model:
         callbacks: Callbacks = None,
         dataset_sink_mode: bool = False,
     ) -> dict[str, object]:
-        """Evaluate, and return the metrics by name.
+        """Evaluate the network on a dataset; return the values of the metrics by name.
 
         Raises:
             ValueError: the Model has no metrics.
@@ -418,7 +427,7 @@ class Model:
         """Run the prediction network on one batch in evaluation mode; return its output.
 
         Raises:
-            ValueError: `backend` or `config`, which are not offered.
+            ValueError: `backend` or `config` is given; they are not offered.
         """
         check_options("Model.predict", backend=backend, config=config)
         was_training = self._predict_network.training
@@ -436,10 +445,10 @@ class Model:
         epoch: int = 1,
         sink_mode: bool = True,
     ) -> None:
-        """Compile training and evaluation for their first batches, without running them.
+        """Compile training and evaluation for the datasets' first batches, without running them.
 
-        Only in GRAPH_MODE is there anything to compile. One batch tells all shapes, so the other
-        arguments are ignored.
+        Outside GRAPH_MODE it does nothing. The other arguments are ignored, because the first batch
+        determines all shapes.
 
         Raises:
             ValueError: the Model has a loss_fn and no optimizer, or no metrics for the validation
@@ -453,7 +462,10 @@ class Model:
             self._compile(self._eval_network, valid_dataset, False)
 
     def _compile(self, network: Cell, dataset: Iterable[object], training: bool) -> None:
-        """In GRAPH_MODE, compile a network for the first batch of a dataset without running it."""
+        """In GRAPH_MODE, compile a network for the first batch of a dataset without running it.
+
+        `training` says whether it is compiled in training or in evaluation mode.
+        """
         if context.settings.mode != context.GRAPH_MODE:
             return
         was_training = network.training
@@ -478,7 +490,7 @@ def batch_count(dataset: Iterable[object]) -> int:
 
 
 def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
-    """Yield the batches of a dataset or iterable as tuples of Tensors."""
+    """Yield the batches of a dataset, or of an iterable, as tuples of Tensors."""
     iterator = getattr(dataset, "create_tuple_iterator", None)
     for batch in iterator(num_epochs=1) if iterator is not None else dataset:
         items = batch.values() if isinstance(batch, dict) else batch
@@ -488,9 +500,9 @@ def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
-    """Return whether `fit` evaluates after this epoch.
+    """Return whether `fit` evaluates after epoch number `epoch`.
 
-    `frequency` is a number of epochs between evaluations, or a list of epochs.
+    `frequency` is the number of epochs between evaluations, or a list of epochs.
     """
     if isinstance(frequency, int):
         return epoch % frequency == 0

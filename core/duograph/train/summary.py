@@ -1,7 +1,8 @@
 """Event files for TensorBoard: scalars, images, histograms and tensors of a training run.
 
-User code and the callback `SummaryCollector` use `SummaryRecord`. The package tensorboardX, which
-is optional, knows the file format; nothing here may import it before a record is made.
+User code and the callback `SummaryCollector` use `SummaryRecord`. The optional package tensorboardX
+implements the file format. It must not be imported before a record is created, because it may not
+be installed.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _writer() -> ModuleType:
     """Import the package tensorboardX and return its module.
 
     Raises:
-        ArgumentValueError: it is not installed.
+        ArgumentValueError: the package is not installed.
     """
     try:
         return importlib.import_module("tensorboardX")
@@ -73,18 +74,19 @@ class SummaryRecord:
     `record` that has a value. Needs `pip install duograph[summary]`.
 
     Args:
-        log_dir: the directory of the file; it is created.
+        log_dir: the directory of the file; it is created if necessary.
         file_prefix, file_suffix: beginning and end of the name of the file.
-        num_process: any number does the same here, since one process writes.
-        network: not used; no graph is written.
-        max_file_size: in bytes; values that would exceed it are left out, with one warning.
-        raise_exception: raise an error of the file system; otherwise it is a warning.
+        num_process: accepted and ignored; one process writes.
+        network: accepted and ignored; no graph is written.
+        max_file_size: largest size of the file in bytes; values that would exceed it are left out,
+            with one warning.
+        raise_exception: raise errors of the file system; otherwise they become warnings.
         export_options: ``{"tensor_format": "npy"}`` also writes each tensor to a file
             ``export_TIME/tensor/NAME_STEP.npy``.
 
     Raises:
-        TypeError: an argument of a wrong type.
-        ValueError: a wrong size or option, or tensorboardX is not installed.
+        TypeError: an argument has a wrong type.
+        ValueError: a size or option is not allowed, or tensorboardX is not installed.
 
     Examples:
         >>> import tempfile
@@ -145,10 +147,10 @@ class SummaryRecord:
         self.close()
 
     def set_mode(self, mode: str) -> None:
-        """Say whether the model is being trained or evaluated; `mode` keeps it as an attribute.
+        """Set the attribute `mode`, the phase of the model; it has no other effect.
 
         Raises:
-            ValueError: neither ``"train"`` nor ``"eval"``.
+            ValueError: `mode` is neither ``"train"`` nor ``"eval"``.
         """
         if mode not in ("train", "eval"):
             raise ArgumentValueError(f"set_mode: got {mode!r}; wanted 'train' or 'eval'")
@@ -170,8 +172,8 @@ class SummaryRecord:
             value: a Tensor.
 
         Raises:
-            TypeError: the name is no text, or the value is no Tensor.
-            ValueError: an unknown plugin, or a shape that it cannot show.
+            TypeError: the name is no string, or the value is no Tensor.
+            ValueError: the plugin is unknown, or cannot show a value of this shape.
         """
         if plugin in _FOREIGN:
             raise ArgumentValueError(
@@ -200,17 +202,17 @@ class SummaryRecord:
         self._waiting.append((plugin, name, array))
 
     def add_text(self, name: str, text: str) -> None:
-        """Collect a text, which the next `record` writes; MindSpore has no such method."""
+        """Collect a string, which the next `record` writes; MindSpore has no such method."""
         self._waiting.append(("text", name, text))
 
     def add_graph(self, net: Cell, *inputs: Tensor) -> bool:
-        """Write the graph of a network called with some inputs; MindSpore has no such method.
+        """Write the graph of a network called with the given inputs; MindSpore has no such method.
 
         TensorBoard groups Parameters, and the ops that read them, by Cell. The network is compiled
         and not run.
 
         Returns:
-            whether it was written.
+            Whether the graph was written; it is not if the file would become too large.
 
         Raises:
             TypeError: `net` is no Cell, or an input no Tensor.
@@ -229,12 +231,13 @@ class SummaryRecord:
         """Write the collected values for a step.
 
         Args:
-            step: the number of the step.
-            train_network: not used; no graph is written.
-            plugin_filter: values are written whose plugin it accepts; the others are dropped.
+            step: number of the training step.
+            train_network: accepted and ignored; no graph is written.
+            plugin_filter: function of a plugin's name; values of plugins for which it returns False
+                are dropped.
 
         Returns:
-            whether all of them were written.
+            Whether all values were written.
 
         Raises:
             TypeError: `step` is no int, or `train_network` no Cell.
@@ -265,8 +268,8 @@ class SummaryRecord:
     def _write(self, step: int, plugin: str, name: str, array: Array | str) -> bool:
         """Append one value to the event file; return False if the file would become too large.
 
-        `plugin` is the kind of value, such as "scalar". Tensors are also saved to files of their
-        own if the user asked for it.
+        `plugin` is the kind of value, such as "scalar". With the option `export_options`, a tensor
+        is also saved to its own file.
         """
         if plugin == "tensor" and self._exports:
             folder = os.path.join(self.log_dir, f"export_{self._started}", "tensor")

@@ -1,4 +1,7 @@
-"""DLPack as functions (`mindspore.utils`). Users call them; nothing in the package does."""
+"""Functions for DLPack, through which libraries share the memory of tensors (`mindspore.utils`).
+
+Users call them; nothing in the package does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def from_dlpack(dlpack: Any) -> Tensor:
-    """Return a tensor that shares the memory of a DLPack capsule, or of an object with one.
+    """Return a tensor that shares the memory of a DLPack capsule, or of an object that makes one.
 
     Raises:
         TypeError: neither a capsule nor such an object.

@@ -1,6 +1,7 @@
 """The plugin module of two test backends that have only the 30 required kernels.
 
-The core loads it through an entry point. `InnerRing` has five dtypes, `WideRing` all of them.
+The core loads it through an entry point. The backend `InnerRing` has five dtypes, `WideRing` has
+all dtypes. The module must not import the backends at the top.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> list[BackendSpec]:
-    """Return the specs of `InnerRing`, on the five required dtypes, and `WideRing`, on all."""
+    """Return the specs of `InnerRing`, with the five required dtypes, and `WideRing`, with all."""
     return [
         BackendSpec("InnerRing", _inner, priority=None),
         BackendSpec("WideRing", _wide, priority=None),

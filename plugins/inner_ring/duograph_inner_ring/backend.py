@@ -72,7 +72,7 @@ class InnerRing(Backend):
 
 
 class WideRing(InnerRing):
-    """The same kernels on all dtypes (and `imag` for complex ones), to check decompositions."""
+    """The kernels of `InnerRing` on all dtypes (and `imag`), to check decompositions."""
 
     name = "WideRing"
     dtypes = ALL

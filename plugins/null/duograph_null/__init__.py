@@ -1,6 +1,7 @@
 """The plugin module of the null backend, which computes nothing.
 
-The core loads it through an entry point; benchmarks and tests use the backend.
+The core loads it through an entry point; benchmarks and tests use the backend. It must not import
+the backend at the top.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _stats = {"in_use": 0, "peak": 0, "handles": 0}
 
 
 class Handle:
-    """A buffer handle without memory; while it lives, statistics count it as `nbytes` in use."""
+    """A buffer handle without memory; while it exists, statistics count its `nbytes` as in use."""
 
     __slots__ = ("nbytes",)
 
@@ -61,7 +61,7 @@ class Null(Backend):
         return int(handle.nbytes)
 
     def calls_of(self) -> Counter[str]:
-        """Return the counter of kernel launches by op name; clear it to start over."""
+        """Return the counter of kernel launches by op name, which the caller may clear."""
         return self._calls
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The plugin module of the reference backend, which runs the ops' NumPy `reference` rules.
 
-The core loads it through an entry point; tests use the backend.
+The core loads it through an entry point; tests use the backend. It must not import the backend at
+the top.
 """
 
 from __future__ import annotations

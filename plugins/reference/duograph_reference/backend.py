@@ -1,7 +1,8 @@
 """The reference backend: runs each op by its NumPy `reference` rule, for tests.
 
-A buffer handle is a NumPy array. It may have another shape than the operand's type, of the same
-size, because a reshape shares its operand's handle; so kernels reshape first.
+The core calls its methods like those of any backend. A buffer handle is a NumPy array. The array
+may have another shape (of the same size) than the operand's type, because a reshape returns its
+operand's handle; kernels must therefore reshape it first.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
     """Convert the value that a reference rule returned to a C-ordered array of the inferred type.
 
     Raises:
-        AssertionError: it has another shape, which is a bug of the rule.
+        AssertionError: the value does not have the inferred shape, which is a bug of the rule.
     """
     array = np.asarray(value)
     if array.shape != type_.shape:

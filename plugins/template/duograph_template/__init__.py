@@ -2,7 +2,7 @@
 
 duograph finds this module by the entry point in pyproject.toml, and loads it when a program first
 asks about devices. Import your driver in `_make`, which is called when the device is first used,
-never here.
+never at the top of this module.
 """
 
 from __future__ import annotations

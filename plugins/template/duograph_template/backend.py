@@ -29,7 +29,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 class Memory:
     """A handle to device memory. duograph stores handles and never looks inside.
 
-    Free the memory in `__del__` (or `weakref.finalize`), which runs with the last reference.
+    Free the memory in `__del__` (or `weakref.finalize`), which runs when the last reference is
+    gone.
     """
 
     __slots__ = ("data",)
@@ -67,7 +68,7 @@ class Template(Backend):
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """Return one description per device; users choose a device with device_id."""
+        """Return one description for each device; users choose a device by its number."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
     def copy_in(self, array: Array, device_id: int) -> Memory:
@@ -97,9 +98,9 @@ class Template(Backend):
     ) -> Callable[..., Memory] | None:
         """Return a call for an op and operand types, or None: duograph then decomposes the op.
 
-        duograph asks once per op, types and attributes and caches the call, so compile, choose a
-        kernel and compute launch sizes here. The call receives handles, allocates its results and
-        returns them.
+        duograph calls this once for an op, types and attributes, and caches the result; so compile,
+        choose a kernel and compute launch sizes here. The call receives handles, allocates its
+        results and returns them.
         """
         kernel = KERNELS.get(op.name)
         if kernel is None:
@@ -123,9 +124,9 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel that calls a NumPy function on the operands, which broadcast.
+    """Return a kernel that calls a NumPy function on the operands, with broadcasting.
 
-    The operands have one dtype, except those of select.
+    All operands have the same dtype, except those of the op select.
     """
     return lambda *operands, result: function(*operands)
 
@@ -172,10 +173,10 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Add `n` to negative indices and return all; raise IndexError if one is out of range.
+    """Return indices with `n` added to negative ones; raise IndexError if one is out of range.
 
-    `n` is the size of the axis. A device that cannot raise from a kernel may do anything else that
-    is safe.
+    `n` is the size of the axis, `name` the op's name. A device whose kernels cannot raise an
+    exception may do anything else that is safe.
     """
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]

@@ -1,6 +1,7 @@
 """The plugin module of the backend on PyTorch.
 
-The core loads it through an entry point; PyTorch is imported when the device is first used.
+The core loads it through an entry point. It must not import PyTorch at the top; the backend is
+imported when the device is first used.
 """
 
 from __future__ import annotations

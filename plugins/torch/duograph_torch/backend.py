@@ -1,8 +1,9 @@
-"""The backend on PyTorch: memory is CPU tensors, kernels are PyTorch's, graphs go to torch.compile.
+"""A backend on PyTorch, whose memory is CPU tensors and whose kernels are PyTorch functions.
 
-It shows the deepest of the four levels at which a backend can connect, `Backend.compile_graph`:
-PyTorch's compiler receives the whole typed graph of a function, in which a softmax is still a
-softmax. Kernels and graphs use the same table of translations (`translations`).
+It is an example of the deepest of the four levels at which a backend can connect,
+`Backend.compile_graph`: torch.compile receives the whole typed graph of a function, before any op,
+such as softmax, is decomposed. Kernels and graphs use the same table of translations
+(`translations`).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _DLPACK_DTYPES: dict[torch.dtype, DType] = {
 class Torch(Backend):
     """A backend whose buffer handles are CPU tensors of PyTorch.
 
-    A handle has the PyTorch dtype that `TORCH_DTYPES` maps its dtype to, and any shape of the right
-    size.
+    A handle has the PyTorch dtype that `TORCH_DTYPES` assigns to the tensor's dtype, and any shape
+    with the right number of elements.
     """
 
     name = "Torch"
@@ -112,7 +113,7 @@ class Torch(Backend):
         nbytes = sum(t.nbytes for t in call.results)
 
         def reading(views: Mapping[int, View]) -> Callable[..., Any]:
-            """Return the kernel that reads some operands through views of their buffers."""
+            """Return the kernel call that reads the operands in `views` through tensor views."""
             seen = [None if t is None else _reader(t, views.get(i)) for i, t in enumerate(types)]
 
             def run(*handles: torch.Tensor) -> Any:
@@ -151,7 +152,7 @@ class Torch(Backend):
 
 
 def _reader(type_: TensorType, view: View | None) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a function from a handle to the operand of a kernel: its tensor, or a view of it."""
+    """Return a function from a buffer handle to a kernel's operand: a tensor, or a view of one."""
     if view is None:
         shape = type_.shape
         return lambda handle: handle.reshape(shape)
@@ -171,7 +172,7 @@ def _raise(wrong: WrongIndex, indices: torch.Tensor, bad: torch.Tensor) -> None:
 
 
 def _own(value: torch.Tensor, others: Sequence[torch.Tensor | None]) -> torch.Tensor:
-    """Return `value` with memory of its own: a copy if it shares memory with one of `others`."""
+    """Return `value`, or a copy if it has the same memory as one of `others`."""
     memory = value.untyped_storage().data_ptr()
     if any(x is not None and x.untyped_storage().data_ptr() == memory for x in others):
         return value.clone()
@@ -179,7 +180,7 @@ def _own(value: torch.Tensor, others: Sequence[torch.Tensor | None]) -> torch.Te
 
 
 def _named(error: RuntimeError, nbytes: int) -> Exception:
-    """Return DeviceMemoryError for a PyTorch error about memory, and any other error as it is."""
+    """Return DeviceMemoryError for a PyTorch error about memory, and any other error unchanged."""
     if "can't allocate memory" not in str(error):
         return error
     return DeviceMemoryError(f"Torch: got a request for {nbytes} bytes")

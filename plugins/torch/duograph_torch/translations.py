@@ -1,7 +1,8 @@
-"""Translations of ops to PyTorch functions, which kernels and whole graphs share.
+"""Translates ops to PyTorch functions, for single kernels and for whole graphs.
 
-`translated` looks up an op by its name in one table. PyTorch has hardly any arithmetic of uint32:
-such values are held as int64 and reduced modulo 2**32 after arithmetic.
+`backend` and `whole_graphs` call `translated`, which looks up an op by its name in one table.
+PyTorch has hardly any arithmetic of uint32, so uint32 values must be stored as int64 and reduced
+modulo 2**32 after arithmetic.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ Check: TypeAlias = Callable[[WrongIndex, Tensor, Tensor], None]
 
 @dataclasses.dataclass(frozen=True)
 class Translated:
-    """One op for operands of given types, as a callable on PyTorch tensors.
+    """An op for operands of given types, as a callable on PyTorch tensors.
 
     Attributes:
-        function: function of (this object, the check of indices, *operands) that computes the op.
+        function: function of (this object, check, *operands) that computes the op; `check` is as in
+            `__call__`.
         attributes: the op's attributes.
-        types: types of the operands; None for an absent one.
+        types: types of the operands; None for an absent operand.
         results: types of the results.
         single: whether the op returns one value rather than a tuple.
     """
@@ -57,7 +59,8 @@ class Translated:
     def __call__(self, operands: Sequence[Tensor | None], check: Check) -> tuple[Tensor, ...]:
         """Compute the op on tensors that have exactly the shapes of `types`; return its results.
 
-        `check` is called with the indices that the op reads.
+        For the indices that the op reads, it calls `check` with (function of a wrong index that
+        returns the exception, the indices, a mask of those out of range).
         """
         found = self.function(self, check, *operands)
         return (found,) if self.single else tuple(found)
@@ -114,7 +117,7 @@ def _elementwise(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _modulo(op: Translated, value: Tensor) -> Tensor:
-    """Return a result reduced modulo 2**32 if its dtype is uint32, else as it is."""
+    """Return a result reduced modulo 2**32 if the op's dtype is uint32, else unchanged."""
     return value & _MAX_UINT32 if op.results[0].dtype is dt.uint32 else value
 
 
@@ -186,7 +189,7 @@ def _div(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
 def _complex_quotient(x: Tensor, y: Tensor) -> Tensor:
     """Return x / y of complex tensors by the method of Smith (1962).
 
-    It does not overflow where the result is in range; PyTorch's division does.
+    Unlike PyTorch's division, it does not overflow if the result is in range.
     """
     x, y = torch.broadcast_tensors(x, y)
     flat = y.real.abs() >= y.imag.abs()
@@ -220,10 +223,10 @@ def _complex(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _shifted(shift: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Return the translation of a shift, which is defined for any count.
+    """Return the translation of a bit shift, defined for any number of bits.
 
-    For a count outside the width of the dtype the result is 0, or the sign in a right shift of
-    signed integers.
+    For a number of bits that is negative or not below the dtype's width, the result is 0 or, in a
+    right shift of signed integers, 0 or -1 by the sign.
     """
 
     def translate(op: Translated, check: Check, x: Tensor, y: Tensor) -> Tensor:
@@ -401,9 +404,10 @@ def _conv(op: Translated, check: Check, x: Tensor, w: Tensor) -> Tensor:
 def _conv_gradients(
     op: Translated, dout: Tensor, x: Tensor, w: Tensor, wanted: list[bool]
 ) -> tuple[Tensor, ...]:
-    """Return the gradients of a convolution for (input, weights, bias), as far as `wanted`.
+    """Return a convolution's gradients with respect to (input, weights, bias).
 
-    `x` is the input, padded already.
+    `x` is the input, already padded. `wanted` says which of the three gradients to compute; the
+    others are None.
     """
     a = op.attributes
     n = x.ndim - 2
@@ -453,7 +457,7 @@ def _sort(op: Translated, check: Check, x: Tensor) -> Any:
 def _rows(name: str, op: Translated, check: Check, indices: Tensor, size: int) -> Tensor:
     """Return the indices along an axis of length `size` as a flat int64 tensor, counted from 0.
 
-    Those out of range are passed to `check`, for op `name`, and become 0.
+    Indices out of range are passed to `check`, for an error of the op `name`, and replaced by 0.
     """
     axis = op.attributes["axis"]
     bad = (indices < -size) | (indices >= size)
@@ -480,7 +484,7 @@ def _checked_labels(op: Translated, check: Check, labels: Tensor) -> Tensor:
 
 
 def _updates(op: Translated, x: Tensor, updates: Tensor) -> Tensor:
-    """Return the updates of a scatter, with the axes of its indices merged into one."""
+    """Return the updates of a scatter, with the axes of the indices merged into one axis."""
     axis = op.attributes["axis"]
     assert op.types[1] is not None
     count = math.prod(op.types[1].shape)

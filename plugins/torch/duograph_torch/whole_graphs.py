@@ -1,7 +1,7 @@
 """Compiles whole typed graphs with torch.compile; `Torch.compile_graph` calls it.
 
-A graph is traced to a graph of PyTorch's own ops (`make_fx`), and torch.compile makes one native
-function of that. An op that has no translation is replaced by its decomposition.
+A graph is first converted to a graph of PyTorch's own ops (`make_fx`), of which torch.compile makes
+one native function. An op that has no translation must have a decomposition, which replaces it.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def _untranslated(graph: Graph) -> str | None:
 
 
 def _types(graph: Graph, node: GraphNode) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the types of a node's operands (None for an absent one) and of its results."""
+    """Return (types of a node's operands, types of its results); None for an absent operand."""
     operands = tuple([None if i is None else graph.types[i] for i in node.operands])
     return operands, tuple([graph.types[i] for i in node.results])
 
 
 class _Checks:
-    """Collects, while a graph is traced, the checks of indices that its ops make.
+    """Collects the index checks of a graph's ops while the graph is traced.
 
     Attributes:
-        errors: for each check, the function that makes the exception for a wrong index.
+        errors: for each check, the function of a wrong index that returns the exception.
         found: for each check, a 0-d tensor with a wrong index, or `_IN_RANGE` if there is none.
     """
 
@@ -108,8 +108,8 @@ def _traced(graph: Graph, given: Sequence[Any], check: _Checks) -> list[Any]:
 def compiled(graph: Graph) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]:
     """Return the compiled form of a graph: a function of its parameters that returns its outputs.
 
-    The first call of the function compiles, since torch.compile does. It raises the error of an
-    index that was out of range.
+    torch.compile compiles at the first call of the function. The function raises an exception if an
+    index is out of range.
     """
     check = _Checks()
     parameters = [t for t in graph.types[: graph.n_params] if isinstance(t, TensorType)]

@@ -1,8 +1,8 @@
-"""Scalar expressions of element-wise composites, by running their bodies on symbolic scalars.
+"""Derives the scalar expression of an element-wise composite op by running its body symbolically.
 
-`Op.scalar_rule` calls `run_body` for composites with ``elementwise=True`` and no `scalar` slot of
-their own. Every op that the body calls must have a scalar rule or make a constant. This module
-prints no kernels.
+`Op.scalar_rule` calls `run_body` for composite ops (defined by other ops) with ``elementwise=True``
+and no `scalar` rule of their own. Every op that the body calls must have a scalar rule or make a
+constant. This module generates no source.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class ScalarTensor(Tensor):
 class _ScalarBuilder:
     """Intercepts the ops that a composite's body calls and applies their scalar rules instead.
 
-    `run_body` installs it as the thread's graph builder while the body runs.
+    While the body runs, `run_body` installs it as the thread's graph builder, the object that
+    receives all op calls of the thread.
     """
 
     staged = False
@@ -81,7 +82,8 @@ class _ScalarBuilder:
 def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Attributes) -> Expr:
     """Return the scalar expression of a composite op, by calling its body on symbolic scalars.
 
-    `scalars` are the operands, `attributes` the op's attributes: numbers, dtypes or expressions.
+    `scalars` are the op's operands; `attributes` are its attributes: numbers, dtypes or
+    expressions.
     """
     assert op.body is not None
     builder = _ScalarBuilder(s)

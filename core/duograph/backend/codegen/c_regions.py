@@ -1,4 +1,4 @@
-"""Print the C functions that compute a fused region (ops compiled as one kernel) on a CPU.
+"""Generates the C functions that compute a fused region (ops compiled as one kernel) on a CPU.
 
 The CPU backend calls `print_region` and compiles the result. A region that ends in column
 reductions or in scatters needs two functions; the backend calls the second when every thread has
@@ -26,16 +26,17 @@ __all__ = ["PrintedRegion", "print_region"]
 
 
 class PrintedRegion(NamedTuple):
-    """The printed C functions of a fused region, and how the backend must call them.
+    """The generated C functions of a fused region, and how the backend must call them.
 
     Attributes:
         text: source of the functions, without the dialect's prelude.
         n: the first function is called for ranges ``begin .. end`` that together cover 0 .. n.
-            Threads may share them.
+            Different threads may compute different ranges.
         grain: smallest length of a range that is worth a thread of its own.
-        second: (name, n, grain) of the function to call after the first, or None.
-        memory: bytes of scratch memory that both functions share. Its address comes after the
-            addresses of the operands and results in `args`.
+        second: (name, n, grain) of the function to call after the first, with `n` and `grain` as
+            above; None if there is no second function.
+        memory: bytes of scratch memory that both functions share. In the functions' argument
+            `args`, its address follows those of the operands and results.
     """
 
     text: str
@@ -47,9 +48,10 @@ class PrintedRegion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _InOrder:
-    """Prints C code that combines elements of a sum or maximum one by one, in element order.
+    """Emits C code that combines elements of a sum or maximum one by one, in element order.
 
-    Implements `Combine`. `kind` is "+" or "max"; `dtype` is that of the accumulator.
+    It implements the interface `Combine` of `loop_program`. `kind` is "+" or "max"; `dtype` is the
+    dtype of the accumulator.
     """
 
     dialect: Dialect
@@ -69,7 +71,7 @@ class _InOrder:
 
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
-    """Print a fused region as a C function `name`, and as a second one if it needs two."""
+    """Return the C source of a fused region: a function `name`, and a second one if necessary."""
     target = Target(
         spans=True,
         combine=lambda kind, dtype: _InOrder(dialect, kind, compute_dtype(dtype)),
@@ -108,7 +110,7 @@ def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list
     """Return the source of a C function that initialises the results of scatters.
 
     Each result starts as a copy of the scatter's target tensor, or filled with one constant. The
-    function initialises elements ``begin .. end`` of every result.
+    function initialises elements ``begin`` up to, not including, ``end`` of every result.
     """
     results = {result: k for k, (result, _) in enumerate(plan.outputs)}
     lines = [f"{dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"]
@@ -129,7 +131,8 @@ def _second(
     """Return the source of C function `name`, which combines partial results of column reductions.
 
     Each sum or maximum has `pieces` partial results for each of its elements. The function combines
-    them in order and writes elements ``begin .. end`` of the region's results.
+    them in order and writes elements ``begin`` up to, not including, ``end`` of the region's
+    results.
     """
     assert plan.columns is not None
     width = plan.columns.width

@@ -1,11 +1,11 @@
-"""Schedule fused regions that end in reductions over leading axes (column sums) or in scatters.
+"""Schedules fused regions that end in reductions over leading axes (column sums) or in scatters.
 
 The region's elements are seen as (outer, rows, width) (`ir.loops.Columns`): a sum over the axis
 `rows` adds whole rows of `width` adjacent elements. Work is divided twice: each row is cut into
 *tiles* of columns that stay in the L1 cache, and the rows are cut into *pieces* (runs of rows). A
 unit of work is one tile of one piece. Each piece writes partial results, which a second kernel
-combines in a fixed order. The division depends only on sizes, so results are the same to the bit
-on any number of threads.
+combines in a fixed order. The division depends only on sizes, so results are equal bit for bit on
+any number of threads.
 
 For a scatter, a unit of work is one tile of all rows. It visits the rows in order and updates the
 result rows that the indices name. Another kernel initialises the result first.
@@ -64,8 +64,10 @@ class Cut:
     """How a column reduction is divided into units of work: tiles of columns times pieces of rows.
 
     Attributes:
-        tile, tiles: columns in a tile, and tiles in a row.
-        piece, pieces: rows in a piece, and pieces that the reduced rows are divided into.
+        tile: number of columns in a tile.
+        tiles: number of tiles in a row.
+        piece: number of rows in a piece.
+        pieces: number of pieces that the reduced rows are divided into.
     """
 
     tile: int
@@ -80,7 +82,8 @@ def cut_of(target: Target, columns: Columns, scatters: bool, pack: int = 1) -> C
     Args:
         target: the device. `Target.split`, if present, decides the number of pieces.
         columns: (outer, rows, width) of the reduced elements.
-        scatters: whether the region ends in scatters: tiles are narrow and rows are not divided.
+        scatters: whether the region ends in scatters; tiles are then narrow and rows are not
+            divided.
         pack: adjacent columns that one GPU work item reduces.
     """
     outer, rows, width = columns
@@ -105,8 +108,9 @@ def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
 class _Columns(Scheduler):
     """Builds the loop program of a fused region that ends in column reductions or in scatters.
 
-    Column reductions reduce the axis `rows` of elements seen as (outer, rows, width). For both
-    ends, a unit of work visits rows in order and handles some adjacent columns of each.
+    Column reductions reduce the axis `rows` of elements seen as (outer, rows, width). For a
+    reduction and for a scatter, a unit of work visits rows in order and handles some adjacent
+    columns of each row.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -138,7 +142,7 @@ class _Columns(Scheduler):
         return pack_width([max(size, 4) for size in sizes or [4]], self.columns.width, False)
 
     def made(self) -> LoopProgram:
-        """Return the loop program: the body for the kind of device, and the memory it needs."""
+        """Return the loop program: the body for this kind of device, and the memory it needs."""
         (outer, rows, width), cut = self.columns, self.cut
         if self.target.split is None:
             units, unit = outer * cut.pieces * cut.tiles, cut.tile * min(cut.piece, rows)
@@ -153,7 +157,7 @@ class _Columns(Scheduler):
         return dataclasses.replace(made, partials=partials)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return the object that prints how reduction `v` combines two values."""
+        """Return the object that emits source to combine two values of reduction `v`."""
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
@@ -213,21 +217,22 @@ class _Columns(Scheduler):
         return [*body, self.each(ends)]
 
     def each(self, body: Sequence[Statement]) -> For:
-        """Return an unrolled loop of `body` over ``e``, the columns of one work item."""
+        """Return an unrolled loop that runs `body` for each column ``e`` of one work item."""
         return For("e", number(0), number(self.pack), body, Order.UNROLLED, "i32")
 
     def take(self, v: Reduction, target: str) -> Take:
         """Return the statement that combines the current element into the accumulator `target`.
 
-        `v` is the reduction that the accumulator belongs to.
+        `v` is the reduction to which the accumulator belongs.
         """
         return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
 
     def finished(self, v: Reduction, at: Index, value: str) -> Assign:
-        """Return the statement that stores the value of an accumulator when its rows are done.
+        """Return the statement that stores an accumulator's value after the last of its rows.
 
-        It goes to element `at` of the memory for partial results if the rows are divided into
-        several pieces, otherwise of the region's result, rounded to the result's dtype.
+        If the rows are divided into several pieces, it stores the value as element `at` of the
+        memory for partial results; otherwise as element `at` of the region's result, rounded to the
+        result's dtype. `v` is the accumulator's reduction, `value` the source of its value.
         """
         if self.cut.pieces > 1:
             return Assign(f"{v.name}_parts", at, value, None)
@@ -265,7 +270,7 @@ class _Columns(Scheduler):
     def unit(self) -> list[Statement]:
         """Return statements that define the columns and rows of the unit of work ``unit``.
 
-        They are columns ``first`` up to ``first + count`` and rows ``top`` up to ``bottom``.
+        They are columns ``first`` to ``first + count - 1`` and rows ``top`` to ``bottom - 1``.
         """
         (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
         if cut.tiles == 1:
@@ -284,8 +289,9 @@ class _Columns(Scheduler):
     def pointers(self, invariant: list[str]) -> list[Statement]:
         """Return statements that define a pointer to the current row of each operand and result.
 
-        They also load what is constant in the row, prefetch the next row of large operands, and
-        find the result row that each scatter updates.
+        They also load operands that are constant along the row, prefetch the next row of large
+        operands, and find the result row that each scatter updates. `invariant` are the labels of
+        operands that are already loaded.
         """
         width, row, first = self.columns.width, name("row"), name("first")
         fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
@@ -312,7 +318,8 @@ class _Columns(Scheduler):
     def columns_loop(self, streams: bool) -> For:
         """Return the loop over ``j`` that computes the columns of one row and accumulates them.
 
-        `streams`: store results into a local block, which is later written past the caches.
+        If `streams` is true, results are stored in a local block, which is later written to memory,
+        bypassing the caches.
         """
         j = name("j")
         body = [s for x in self.moving for s in self.load(x, j)]
@@ -327,6 +334,6 @@ class _Columns(Scheduler):
     def put(self, v: Scatter) -> Store:
         """Return the statement that writes the current update of a scatter to its result row.
 
-        It adds to the element there or replaces it, as `v` says.
+        The update is added to the element there or replaces it, according to `v.kind`.
         """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

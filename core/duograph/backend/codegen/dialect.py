@@ -1,7 +1,8 @@
-"""Descriptions of C-like languages for the kernel printers: `C`, `OPENCL` and their base classes.
+"""Descriptions of C-like languages for code generators: `C`, `OPENCL` and their base classes.
 
-A backend passes a dialect to the printers, which take from it whatever differs between the
-languages. Other languages, such as CUDA C, are `GridDialect` objects of their backends.
+A backend passes a dialect to the code generators; the dialect contains everything that differs
+between the languages. Other languages, such as CUDA C, are `GridDialect` objects in their backends.
+A dialect must not decide anything about loops or memory.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _digest(prelude_file: str) -> str:
 
 @dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class Dialect:
-    """Describes a C-like language for the kernel printers: keywords, qualifiers and prelude.
+    """Describes a C-like language for code generators: keywords, qualifiers and prelude.
 
     Attributes:
         name: name of the language in messages and comments.
@@ -68,9 +69,10 @@ class Dialect:
         function: qualifiers of an inlined function.
         int64_suffix, uint64_suffix: suffixes of 64-bit integer literals.
         kernel: qualifiers of a function that the host calls.
-        independent: source line printed before a loop whose iterations are independent.
-        stream: function that copies a block to memory past the caches; "" if there is none.
-        fetch: function that prefetches memory; "" if there is none.
+        independent: macro on the line before a loop whose iterations are independent.
+        stream: name of the function that copies a block to memory, bypassing the caches; "" if
+            there is none.
+        fetch: name of the function that prefetches memory; "" if there is none.
         memory: address space qualifier of device memory; "" if there is one address space.
     """
 
@@ -86,7 +88,7 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """Return the source before the printed functions: the language's own and shared headers."""
+        """Return the source before generated functions: the language's own and shared headers."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
@@ -120,9 +122,10 @@ class Dialect:
         return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
-        """Return source that converts the stored element `text` to the dtype kernels compute it in.
+        """Return source that converts a stored element to the dtype in which kernels compute.
 
-        This is float32 for float16 and bfloat16; elements of other dtypes are returned unchanged.
+        `text` is the element's source, `dtype` its stored dtype. float16 and bfloat16 are converted
+        to float32; for other dtypes `text` is returned unchanged.
         """
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
@@ -143,13 +146,14 @@ class GridDialect(Dialect):
     additions: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
 
     Attributes:
-        shuffles: whether the work items of a warp of 32 can exchange registers: by DG_SHUFFLE(x,
-            bits), which is x of the work item whose lane differs in these bits, and DG_OF_FIRST(x,
-            lanes).
-        subgroups: whether the work items of a subgroup, of any power of two of them, can exchange
-            registers: by the macros DG_SUBGROUP... (`prelude_opencl.h`).
-        single: whether float32 functions compute without float64: `floating_single.h` then
-            replaces functions of `floating.h`.
+        shuffles: whether the 32 work items of a warp can exchange registers. DG_SHUFFLE(x, bits) is
+            the value of x in the work item whose lane number is this one's XOR `bits`;
+            DG_OF_FIRST(x, lanes) is the value of x in the first work item of each run of `lanes`
+            work items.
+        subgroups: whether the work items of a subgroup, whose size is any power of two, can
+            exchange registers by the macros DG_SUBGROUP... (`prelude_opencl.h`).
+        single: whether float32 functions must compute without float64; functions of
+            `floating_single.h` then replace those of `floating.h`.
         bounds: format string of the qualifier that tells the compiler how many work items a group
             has; "" if the language has none.
     """
@@ -170,7 +174,7 @@ class GridDialect(Dialect):
     def definition(self, name: str, lanes: int = 0) -> str:
         """Return the first part of a kernel's definition: qualifiers, ``void`` and its name.
 
-        `lanes`: number of work items in each group if it is always the same, else 0.
+        `lanes` is the number of work items in each group if it is always the same, else 0.
         """
         bounds = f" {self.bounds.format(lanes)}" if lanes and self.bounds else ""
         return f"{self.kernel} void{bounds} {name}"
@@ -186,7 +190,7 @@ class GridDialect(Dialect):
 
 @functools.cache
 def _single_headers() -> str:
-    """Return the shared headers for devices without float64."""
+    """Return the source of the shared headers for devices without float64."""
     floating, *others = ((_HERE / name).read_text() for name in HEADERS)
     single = (_HERE / "floating_single.h").read_text()
     return "\n".join((replaced(floating, single), *others))

@@ -1,15 +1,16 @@
-"""Symbolic scalars: typed expression trees that the `scalar` rules of ops build.
+"""Defines symbolic scalars: typed expression trees that the `scalar` rules of ops build.
 
 A rule receives `s`, whose methods are the mathematical functions, and its operands as `Expr`, which
-have Python's operators. Printers and planners read the trees; nothing here prints or evaluates::
+have Python's operators. Planners and code generators read the trees; nothing here generates source
+or evaluates::
 
     @softsign.scalar
     def _(s, x):
         return x / (1 + s.abs(x))
 
-Both sides of an operator have one dtype; a Python number takes the dtype of the other side. float16
-and bfloat16 operands arrive as float32 (`compute_dtype`) and the result is rounded once, when it is
-stored.
+Both sides of an operator have the same dtype; a Python number takes the dtype of the other side.
+float16 and bfloat16 operands arrive as float32 (`compute_dtype`) and the result is rounded once,
+when it is stored.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Value: TypeAlias = str | Number | DType | None
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """Return the dtype to compute elements of `dtype` in: float32 for 16-bit floats."""
+    """Return the dtype in which elements of `dtype` are computed: float32 for 16-bit floats."""
     return float32 if dtype is float16 or dtype is bfloat16 else dtype
 
 
@@ -143,9 +144,9 @@ class Expr:
 
 
 def constant(value: Number, dtype: DType) -> Expr:
-    """Return a constant node with a Python number, converted to the type of its dtype.
+    """Return a constant node for a Python number, converted to the Python type that fits the dtype.
 
-    float16 and bfloat16 become float32 (`compute_dtype`).
+    For the dtypes float16 and bfloat16 the node has dtype float32 (`compute_dtype`).
     """
     dtype = compute_dtype(dtype)
     if dtype is bool_:
@@ -165,7 +166,7 @@ def _is_number(x: Expr) -> bool:
 
 
 def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
-    """Convert the two operands of operator `what` to symbolic scalars of one dtype.
+    """Convert the two operands of operator `what` to symbolic scalars of the same dtype.
 
     A Python number becomes a constant of the other operand's dtype.
 
@@ -229,9 +230,9 @@ def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
 class Scalars:
     """The mathematical functions, such as `s.exp(x)`, that an op's `scalar` rule may call.
 
-    They build expressions. Most take floating and, where mathematics defines them, complex scalars;
-    `round` rounds halves to even. For integers there are `floor_divide`, `remainder` (with the sign
-    of the divisor), `fmod`, `trunc_divide`, `pow` and shifts.
+    Each builds an expression. Most take floating and, where mathematics defines them, complex
+    scalars; `round` rounds halves to even. For integers there are `floor_divide`, `remainder` (with
+    the sign of the divisor), `fmod`, `trunc_divide`, `pow` and shifts.
     """
 
     inf = float("inf")
@@ -291,7 +292,7 @@ class Scalars:
         return signed
 
     def real(self, x: Expr) -> Expr:
-        """Return the real part of a scalar; one that is not complex is returned as it is."""
+        """Return the real part of a scalar; a scalar that is not complex is returned unchanged."""
         return Expr("real", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else x
 
     def imag(self, x: Expr) -> Expr:
@@ -346,12 +347,15 @@ class Scalars:
         return self.abs(x) < self.inf
 
     def where(self, condition: Expr, x: Operand, y: Operand) -> Expr:
-        """Return the expression `x` if the condition holds, else `y`; both are computed."""
+        """Return an expression that equals `x` where a condition holds, else `y`.
+
+        The kernel computes `x` and `y` in any case and then selects one value.
+        """
         x, y = _pair("where", x, y)
         return Expr("where", x.dtype, (self.truth(condition), x, y))
 
     def truth(self, x: Expr) -> Expr:
-        """Return the bool expression `x != 0`; a bool scalar is returned as it is."""
+        """Return the bool expression `x != 0`; a bool scalar is returned unchanged."""
         return x if x.dtype is bool_ else x != 0
 
     def const(self, value: Number, dtype: DType) -> Expr:

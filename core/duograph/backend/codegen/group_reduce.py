@@ -1,9 +1,10 @@
-"""Print how a group of work items (a thread block) combines a value of each to one result.
+"""Emits code by which a group of work items (a thread block) reduces one value of each to one.
 
 `loop_printer` calls `group_reduction`. Afterwards every work item has the result. In languages with
-`GridDialect.shuffles`, work items of a warp of 32 exchange values by registers; with
-`GridDialect.subgroups` those of a subgroup do, whose size the kernel asks. In others, they
-combine halves of the group through shared memory. The order of combination is fixed on a device.
+`GridDialect.shuffles`, the 32 work items of a warp exchange values by registers; with
+`GridDialect.subgroups`, the work items of a subgroup, whose size the kernel queries at run time, do
+the same. In other languages, the two halves of the group combine their values through shared
+memory, repeatedly. On a given device, values are always combined in the same order.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ def group_reduction(
     """Return the source lines that combine the variable `acc` over all work items of a group.
 
     Args:
-        dialect: the language.
-        combine: prints how two values are combined.
+        dialect: the language of the source.
+        combine: emits the statement that combines two values.
         acc: name of the variable that holds each work item's value; afterwards it holds the result
             in every work item.
         shared: name of an array in shared memory with one element per work item.
         lanes: number of work items that are combined. Their numbers are in the variable ``lane``.
-            If the language shuffles, it may be a power of two below 32: then each such part of a
-            warp is combined for itself.
+            If the language has `shuffles`, `lanes` may be a power of two below 32; then each part
+            of a warp with that many work items is combined separately.
     """
     if dialect.subgroups:
         return _by_subgroups(combine, acc, shared)

@@ -1,8 +1,9 @@
-"""Prune the shared C headers to the functions and macros that a kernel's source uses.
+"""Prunes the shared C headers to the functions and macros that a kernel's source uses.
 
 `Dialect.prelude_for` calls `pruned`, because a compiler would take as long to parse the whole
-headers as to compile the kernel. This is no C parser. It knows only the forms that the headers use:
-functions (``DG_FN ... {``), macros, typedefs, and lines that call macros which define functions.
+headers as to compile the kernel. The module is not a C parser: it recognises only the forms that
+the headers use, which are functions (``DG_FN ... {``), macros, typedefs, and lines that call macros
+which define functions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _Item(NamedTuple):
     Attributes:
         names: the names it defines.
         text: its source.
-        use: whether it is a call of a macro that defines functions.
+        use: whether the definition is a call of a macro that defines functions.
     """
 
     names: set[str]
@@ -42,7 +43,8 @@ class _Item(NamedTuple):
 def pruned(headers: str, text: str) -> str:
     """Return those definitions of the C source `headers` that the kernel source `text` needs.
 
-    Definitions that needed definitions use are needed too. They are in source order.
+    A definition that a needed definition uses is needed too. The result is in the order of
+    `headers`.
     """
     items, macros = _items(headers)
     needed = set(re.findall(_WORD, text))
@@ -56,7 +58,7 @@ def pruned(headers: str, text: str) -> str:
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
-    """Return (definitions in C headers, macro name -> (parameters, its source))."""
+    """Return (definitions in C headers, dict from macro name to (parameters, source))."""
     macros: Macros = {}
     found: list[_Item] = []
     for text in _definitions(re.sub(_COMMENT, "", headers, flags=re.DOTALL)):

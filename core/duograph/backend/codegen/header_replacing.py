@@ -1,7 +1,8 @@
-"""Replace functions of a shared C header by those of another one.
+"""Replaces functions of a shared C header by those of another header.
 
-`GridDialect` calls `replaced` for devices without float64. This is no C parser: it knows functions
-as the headers write them, in one line or with the closing brace at the start of a line.
+`GridDialect` calls `replaced` for devices without float64. The module is not a C parser: it
+recognises only functions as the headers write them, on one line or with the closing brace at the
+start of a line.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _FUNCTION = _NAME + r"[^{]*\{(?:[^\n]+\}|.*?^\})\n"
 
 
 def replaced(header: str, by: str) -> str:
-    """Return a C header in which the functions of the C source `by` replace those of their names.
+    """Return a C header in which functions are replaced by the functions of the C source `by`.
 
-    The replaced functions are removed from `header`, and `by` is appended.
+    Functions of `header` whose names `by` defines are removed, and `by` is appended.
     """
     names = set(re.findall(_NAME, by, re.MULTILINE))
 

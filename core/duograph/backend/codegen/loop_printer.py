@@ -1,12 +1,12 @@
-"""Print loop programs (scheduled kernels) as source code in a C-like language.
+"""Generates source code in a C-like language from loop programs (scheduled kernels).
 
-`LoopPrinter` prints the statements that all languages share; differences are attributes of
-`Dialect`. Subclasses print how a kernel begins and ends: `CPrinter` for a function on a CPU (``int
-name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
+`LoopPrinter` emits the statements that all languages have in common; differences are attributes of
+`Dialect`. Subclasses emit the beginning and the end of a kernel: `CPrinter` for a function on a CPU
+(``int name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
 work item of a grid (a GPU).
 
-A printed kernel has one line for each op, with the op's name and the user's source line as a
-comment. Printers never reorder or split loops; the scheduler has decided that.
+In a generated kernel each op has one line, with the op's name and the user's source line as a
+comment. These classes never reorder or split loops; the scheduler has decided the loops.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _POSITIONS = {"item": "DG_ITEM(0)", "group": "DG_GROUP(0)", "lane": "DG_PLACE(0)
 
 
 class LoopPrinter:
-    """Base class that prints one loop program (the schedule of a kernel) as source code.
+    """Base class that generates source code from one loop program (the schedule of a kernel).
 
-    It has a method for each kind of statement, named after the statement's class. They append to
-    `lines`, which is the kernel's body so far.
+    It has a method for each kind of statement, named after the statement's class. Each method
+    appends to `lines`, the kernel's body so far.
     """
 
     def __init__(self, dialect: Dialect, program: LoopProgram) -> None:
@@ -67,8 +67,8 @@ class LoopPrinter:
     def wrong_index(self, label: str, g: Gathered) -> None:
         """Append lines that tell the host if an index is out of range.
 
-        The index is in the variable ``LABEL_counted``, where LABEL is `label`; `g` describes the
-        indexed axis.
+        The index is in the variable ``LABEL_counted`` of the kernel, where LABEL is the argument
+        `label`; `g` describes the indexed axis.
         """
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class LoopPrinter:
         self.line(f"{x.type} {x.name} = {x.value};")
 
     def locate(self, x: ir.Locate) -> None:
-        """Append the check of an index that was read from a tensor (`loop_program.Locate`)."""
+        """Append the range check of an index that the kernel reads from a tensor."""
         label, g = x.label, x.gathered
         signed = f"{g.label} < 0 ? (i64){g.label} + {g.n} : (i64){g.label}"
         self.line(f"const i64 {label}_counted = {signed};")
@@ -200,7 +200,7 @@ class LoopPrinter:
             self.line(f"{v.name}_nan |= {text} != {text};")
 
     def finish(self, x: ir.Finish) -> None:
-        """Append what follows the loop of a reduction: a maximum becomes NaN if an element was."""
+        """Append the end of a reduction: a maximum becomes NaN if any element was NaN."""
         v = x.reduction
         if _has_flag(v):
             _, nan = print_expression(self.dialect, constant(math.nan, compute_dtype(v.dtype)))
@@ -255,7 +255,7 @@ class LoopPrinter:
         self.close()
 
     def lane_loop(self, x: ir.LaneLoop) -> None:
-        """Append a loop in which the work items of a group share the elements of a row."""
+        """Append a loop that divides the elements of a row among the work items of a group."""
         if x.unrolled:
             self.line("DG_UNROLL")
         self.open(f"for (i32 q = 0; q < {x.each}; q++)")
@@ -311,12 +311,12 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
 
 
 class CPrinter(LoopPrinter):
-    """Prints a loop program as a C function that computes a range of the outermost loop.
+    """Generates from a loop program a C function that computes a range of the outermost loop.
 
-    The function is ``int name(void **args, i64 begin, i64 end)``. It computes iterations begin ..
-    end. `args` holds the addresses of the operands, then of the results and, if the program has
-    partial results, of the memory for these. The caller splits the whole range among threads. The
-    function returns 2 if an index was out of range, otherwise 0.
+    The function is ``int name(void **args, i64 begin, i64 end)``. It computes iterations `begin` up
+    to, not including, `end`. `args` holds the addresses of the operands, then of the results and,
+    if the program has partial results, of the memory for these. The caller divides the whole range
+    among threads. The function returns 2 if an index was out of range, otherwise 0.
     """
 
     def head(self, name: str) -> str:
@@ -354,11 +354,11 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 
 
 class GridPrinter(LoopPrinter):
-    """Prints a loop program as a GPU-style kernel, which a grid runs once per work item.
+    """Generates from a loop program a GPU-style kernel, which a grid runs once per work item.
 
     Parameters of the kernel are the operands, the results and the memory for partial results. If
-    the kernel checks indices, ``record`` and the numbers ``watched0`` ... follow, by which it
-    reports an index out of range.
+    the kernel checks indices, it has further parameters for reporting an index that is out of
+    range: the buffer ``record`` and the numbers ``watched0``, ``watched1`` ...
     """
 
     dialect: GridDialect
@@ -404,7 +404,7 @@ class GridPrinter(LoopPrinter):
 
 
 def _has_flag(v: Reduction) -> bool:
-    """Return whether a reduction needs a flag that an element was NaN: maxima of floats do."""
+    """Return whether a reduction needs a flag for NaN elements, as maxima of floats do."""
     return v.kind == "max" and v.dtype.is_floating
 
 

@@ -1,9 +1,10 @@
-"""Loop programs: the statements and loops of a scheduled kernel, before they are printed.
+"""Loop programs: the statements and loops of a scheduled kernel, before code generation.
 
 `scheduling`, `row_schedule` and `column_schedule` build a `LoopProgram` from a fused region's plan
-and a target; `loop_printer` prints it as C, OpenCL C or CUDA C. A program says which work item
-computes what, in which order, and in which memory. It never contains source of one language: the
-printer adds qualifiers, pragmas, the passing of operands and the report of an index out of range.
+and a target; `loop_printer` generates C, OpenCL C or CUDA C from it. A program says which work item
+computes what, in which order, and in which memory. It must not contain source of one language: the
+code generator adds qualifiers, pragmas, the passing of operands and the report of an index out of
+range.
 """
 
 from __future__ import annotations
@@ -68,11 +69,12 @@ _PRECEDENCE = {"?": 0, "<": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, 
 class Index:
     """An integer expression over loop variables, for offsets and bounds in a generated kernel.
 
-    It prints the same way in every dialect. Values never overflow, so no casts are needed. Nothing
-    is simplified: ``row * 1`` is printed as it was built.
+    Its source is the same in every dialect. Values never overflow, so no casts are needed. Nothing
+    is simplified: ``row * 1`` remains ``row * 1`` in the source.
 
     Attributes:
-        operator: such as ``"+"``; ``"?"`` for a conditional; ``""`` for a name or a number.
+        operator: an operator such as ``"+"``; ``"?"`` for a conditional; ``""`` for a name or a
+            number.
         operands: the operator's operands, or the source of the name or number.
     """
 
@@ -146,7 +148,7 @@ class Address(NamedTuple):
 
 
 class Order(enum.Enum):
-    """How the compiler may order the iterations of a generated loop; printed as a hint."""
+    """How a compiler may order the iterations of a generated loop, for a hint in the source."""
 
     SERIAL = "serial"
     INDEPENDENT = "independent"
@@ -165,8 +167,8 @@ class Space(enum.Enum):
 class Work(enum.Enum):
     """What one work item of a generated kernel computes.
 
-    SPAN: a range of elements or rows, as a CPU thread does. ITEM: a few adjacent elements. GROUP:
-    a part of one row, which a group of work items computes together.
+    SPAN: a range of elements or rows, as a CPU thread does. ITEM: one element or a few adjacent
+    elements. GROUP: a part of one row, which a group of work items computes together.
     """
 
     SPAN = "span"  # a range begin .. end of elements, rows or units
@@ -175,7 +177,7 @@ class Work(enum.Enum):
 
 
 class Combine(Protocol):
-    """Interface of objects that print how a kernel combines two values of a reduction.
+    """Interface of objects that emit source to combine two values of a reduction.
 
     Attributes:
         dtype: dtype of the accumulator.
@@ -193,7 +195,7 @@ class Combine(Protocol):
 
 
 class Let(NamedTuple):
-    """Kernel statement that defines integer constants, as ``const i64 row = i / 4, at = 0;``.
+    """Kernel statement that defines integer constants, such as ``const i64 row = i / 4, at = 0;``.
 
     `type` is their C type, `values` are the pairs (name, value).
     """
@@ -205,8 +207,8 @@ class Let(NamedTuple):
 class Position(NamedTuple):
     """Kernel statement that defines the constant `name` as an id that the device supplies.
 
-    `of`: "item" for the id of the work item in the grid, "group" for the id of its group, "lane"
-    for its own position in that group.
+    `of` selects the id: "item" is the work item's id in the grid, "group" the id of its group,
+    "lane" its position in that group.
     """
 
     type: str
@@ -215,7 +217,7 @@ class Position(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """Kernel statement ``if (condition) how;``, where `how` is such as "return" or "continue"."""
+    """Kernel statement ``if (condition) how;``, where `how` is "return", "continue" or the like."""
 
     condition: Index
     how: str
@@ -224,7 +226,8 @@ class Exit(NamedTuple):
 class Array(NamedTuple):
     """Kernel statement that declares an uninitialised local array of constant size.
 
-    `extent` is the number of elements, `space` the memory it is in, shared by a group or private.
+    `extent` is the number of elements; `space` says whether the array is in a group's shared memory
+    or private to a work item.
     """
 
     type: str
@@ -236,7 +239,7 @@ class Array(NamedTuple):
 class Pointer(NamedTuple):
     """Kernel statement that defines the constant pointer `name` into an operand or result.
 
-    `writable`: whether the kernel writes through it.
+    `writable` says whether the kernel writes through the pointer.
     """
 
     name: str
@@ -248,9 +251,10 @@ class Pointer(NamedTuple):
 class Locate(NamedTuple):
     """Kernel statement that validates an index read from a tensor, and reports it if out of range.
 
-    `gathered` describes the index and the axis. A negative index counts from the end of the axis;
-    ``LABEL_counted`` is the index counted from 0. For a gather, ``LABEL_at`` is that index, or 0
-    if it is out of range. For a scatter (`skips`), the rest of the iteration is skipped.
+    `gathered` describes the index and the axis; LABEL stands for the attribute `label`. A negative
+    index counts from the end of the axis; ``LABEL_counted`` is the same index counted from the
+    start, from 0. For a gather, ``LABEL_at`` is that index, or 0 if it is out of range. For a
+    scatter (`skips`), the rest of the iteration is skipped.
     """
 
     label: str
@@ -259,7 +263,7 @@ class Locate(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Kernel statement that loads an element and defines it as the constant `name`.
+    """Kernel statement that loads an element into the new constant `name`.
 
     Loads `source[at]`, or the element at address `source` if `at` is None. The constant has the
     compute dtype: float32 for elements stored as float16 or bfloat16.
@@ -272,10 +276,10 @@ class Load(NamedTuple):
 
 
 class ReadPack(NamedTuple):
-    """Kernel statement that loads `width` adjacent elements at once, as the pack `name`.
+    """Kernel statement that loads `width` adjacent elements in one access, as the pack `name`.
 
-    `left`: how many elements the memory at `source` still has, if it may be fewer than `width`
-    (`packs.read_pack`).
+    `left` is the number of elements that the memory at `source` still holds, if that may be fewer
+    than `width` (`packs.read_pack`).
     """
 
     name: str
@@ -286,7 +290,7 @@ class ReadPack(NamedTuple):
 
 
 class NewPack(NamedTuple):
-    """Kernel statement that declares a variable for a pack of `width` elements, to be filled."""
+    """Kernel statement that declares an uninitialised variable for a pack of `width` elements."""
 
     name: str
     dtype: DType
@@ -296,7 +300,7 @@ class NewPack(NamedTuple):
 class WritePack(NamedTuple):
     """Kernel statement that stores the pack `name` at address `target`, in one access.
 
-    `left`: if given, only the first `left` elements of the pack are stored.
+    If `left` is not None, only the first `left` elements of the pack are stored.
     """
 
     target: Address
@@ -309,7 +313,8 @@ class WritePack(NamedTuple):
 class Define(NamedTuple):
     """Kernel statement that computes one value of the fused region as the constant `name`.
 
-    `expression` computes it; `node` is the graph node, for a comment in the source.
+    `expression` computes the value; `node` is the graph node that it comes from, for a comment in
+    the source.
     """
 
     name: str
@@ -321,8 +326,8 @@ class Define(NamedTuple):
 class Store(NamedTuple):
     """Kernel statement ``target[at] = value``, rounded to the dtype stored there.
 
-    `adds`: add to the element in memory instead of replacing it. `lane_zero`: only the first work
-    item of a group writes.
+    With `adds`, the value is added to the element in memory instead of replacing it. With
+    `lane_zero`, only the first work item of a group writes.
     """
 
     target: str
@@ -345,7 +350,7 @@ class Declare(NamedTuple):
 class Start(NamedTuple):
     """Kernel statement that declares the accumulator of a reduction that may run in any order.
 
-    The maximum of a floating dtype also gets a flag that says whether an element was NaN.
+    For a maximum of a floating dtype, it also declares a flag that says whether an element was NaN.
     """
 
     reduction: Reduction
@@ -354,7 +359,7 @@ class Start(NamedTuple):
 class Accumulate(NamedTuple):
     """Kernel statement that combines one element into the accumulator that `Start` declared.
 
-    The element is the value that the reduction reads; `source` is its dtype.
+    The element is the current value of the reduction's operand; `source` is its dtype.
     """
 
     reduction: Reduction
@@ -374,7 +379,8 @@ class Finish(NamedTuple):
 class Take(NamedTuple):
     """Kernel statement that combines a value into an accumulator, in the order of the loop.
 
-    It stands in a loop. `combine` prints how; `source` is the value, `target` the accumulator.
+    It is part of a loop's body. `combine` emits the source of the combination; `source` is the
+    value's variable, `target` the accumulator.
     """
 
     combine: Combine
@@ -387,8 +393,8 @@ class Take(NamedTuple):
 class GroupReduce(NamedTuple):
     """Kernel statement that reduces the variable ``NAME_acc`` over all work items of a group.
 
-    `combine` prints how two values are combined. Every work item then has the result as the
-    constant ``NAME``, of dtype `dtype`.
+    NAME stands for the attribute `name`. `combine` emits the source that combines two values. Every
+    work item then has the result as the constant ``NAME``, of dtype `dtype`.
     """
 
     combine: Combine
@@ -397,7 +403,10 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """Kernel statement ``target[at] = value``; the value is rounded to `dtype`, if any."""
+    """Kernel statement ``target[at] = value``.
+
+    The value is rounded to `dtype`; if that is None, it is stored unchanged.
+    """
 
     target: str
     at: Index
@@ -408,7 +417,7 @@ class Assign(NamedTuple):
 class For(NamedTuple):
     """Kernel statement: a loop of `variable` from `begin` up to, not including, `end`.
 
-    `order` is how the compiler may order the iterations.
+    `order` says how the compiler may order the iterations; `type` is the C type of the variable.
     """
 
     variable: str
@@ -423,10 +432,11 @@ class For(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Kernel statement: a loop over elements begin .. end by blocks that never cross a row's end.
+    """Kernel statement: a loop over elements in blocks that never cross the end of a row.
 
-    In the body, ``i`` is the block's first element, ``row`` its row of `inner` elements, ``first``
-    its position in the row and ``count`` its length, at most `limit`.
+    The elements are ``begin`` up to, not including, ``end``. In the body, ``i`` is the block's
+    first element, ``row`` its row of `inner` elements, ``first`` its position in the row and
+    ``count`` its length, at most `limit`.
     """
 
     inner: int
@@ -435,18 +445,19 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """Kernel statement: a loop in which a group's work items (lanes) share a row's elements.
+    """Kernel statement: a loop that divides a row's elements among a group's work items (lanes).
 
     Attributes:
         type: the C type of the index ``j``.
         row: number of elements of the row.
-        each: iterations that each work item makes.
-        lanes: number of work items that share the row.
-        body: statements for the `width` elements from ``j`` on.
-        width: adjacent elements that a work item computes in an iteration (a pack).
-        edges: statements for the single element ``j``. They are present only if packs begin
-            ``shift`` elements before the row, and run for the elements of incomplete packs at both
-            ends.
+        each: number of iterations of each work item.
+        lanes: number of work items that compute the row together.
+        body: statements for the `width` adjacent elements from ``j`` on.
+        width: number of adjacent elements (a pack) that a work item computes in an iteration.
+        edges: statements for the single element ``j`` of an incomplete pack. They are present only
+            if the first pack of a row begins before the row, by as many elements as the kernel's
+            variable ``shift`` says, so that packs are aligned in memory. Packs are then incomplete
+            at both ends of the row.
         unrolled: whether the loop must be unrolled, so that arrays stay in registers.
     """
 
@@ -461,9 +472,10 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Kernel statement that prefetches ``count`` elements at `address`, for later iterations.
+    """Kernel statement that prefetches elements at `address`, for later iterations.
 
-    `itemsize` is the number of bytes of an element.
+    Their number is the kernel's variable ``count``; `itemsize` is the number of bytes of an
+    element.
     """
 
     address: Address
@@ -471,9 +483,10 @@ class Prefetch(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Kernel statement that copies ``count`` elements of `array` to `target`, past the caches.
+    """Kernel statement that copies elements of `array` to `target`, bypassing the caches.
 
-    `itemsize` is the number of bytes of an element.
+    Their number is the kernel's variable ``count``; `itemsize` is the number of bytes of an
+    element.
     """
 
     target: Address
@@ -494,8 +507,8 @@ Statement = (
 class Operand(NamedTuple):
     """A kernel argument: an operand of the fused region, read by the pointer ``LABEL_data``.
 
-    `label` is the LABEL, `operand` the position among the region's operands. One operand that is
-    read with different strides has several labels.
+    LABEL stands for the attribute `label`; `operand` is the operand's position among those of the
+    region. An operand that is read with different strides has several labels.
     """
 
     label: str
@@ -506,7 +519,7 @@ class Operand(NamedTuple):
 class Partial(NamedTuple):
     """A kernel argument: the memory ``NAME_parts`` for `size` partial results of a reduction.
 
-    `name` is the NAME. A second kernel combines the partial results.
+    NAME stands for the attribute `name`. A second kernel combines the partial results.
     """
 
     name: str
@@ -526,17 +539,17 @@ class LoopProgram:
     Attributes:
         work: what one work item computes.
         size: number of units of work: elements, rows or tiles.
-        unit: elements of the fused region that one unit computes.
-        n_operands: operands of the region.
+        unit: number of the fused region's elements that one unit of work computes.
+        n_operands: number of operands of the region.
         operands: the operands that the kernel reads.
         results: dtypes of the results ``out0``, ``out1`` ...
         partials: memory for partial results that a second kernel combines.
         checks: the gathers and scatters whose indices the kernel checks.
         body: the kernel's statements.
-        lanes: work items that share a row, if `work` is GROUP.
-        rows: rows of a group, if `work` is GROUP.
-        count: number of elements or rows that the kernel gets as its argument ``count``, so that
-            its source does not depend on it; None: there is no such argument.
+        lanes: number of work items that compute one row together, if `work` is GROUP.
+        rows: number of rows that a group computes, if `work` is GROUP.
+        count: number of elements or rows, passed as the kernel's argument ``count`` so that its
+            source does not depend on the number; None if there is no such argument.
     """
 
     work: Work

@@ -1,8 +1,8 @@
-"""Packs: adjacent elements that one work item of a parallel grid loads or stores at once.
+"""Packs: adjacent elements that one work item of a parallel grid loads or stores in one access.
 
 A GPU reaches its memory bandwidth only if a work item moves about 16 bytes with each instruction.
-`pack_width` decides how many elements a work item computes, `fits` whether an operand can be read
-in packs of that width, and `read_pack` and `write_pack` print the accesses. Device memory is
+`pack_width` decides how many elements a work item computes, `fits` decides whether an operand can
+be read in packs of that width, and `read_pack` and `write_pack` emit the accesses. Device memory is
 aligned to 16 bytes at least, so a pack at a multiple of its width is aligned.
 
 The prelude of a `GridDialect` defines ``DG_PACK(T, N)``, a structure with the aligned member
@@ -27,7 +27,7 @@ def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
 
     Args:
         itemsizes: bytes of an element of each operand and result that is accessed in packs.
-        inner: length of the innermost axis, which packs divide.
+        inner: length of the innermost axis, which is divided into packs.
         tail: whether the axis may end in an incomplete pack. If not, the width divides `inner`.
     """
     width = max(1, min(ACCESS // min(itemsizes), MOST // max(itemsizes)))
@@ -41,7 +41,7 @@ def fits(width: int, steps: Sequence[int], offset: int = 0) -> bool:
 
     Args:
         steps: the operand's strides in elements, the innermost axis last.
-        offset: elements that are added to its address.
+        offset: number of elements that is added to the operand's address.
     """
     return steps[-1] == 1 and all(step % width == 0 for step in (*steps[:-1], offset))
 
@@ -61,9 +61,9 @@ def read_pack(
 ) -> list[str]:
     """Return the source lines that define the pack `name` with the elements at address `pointer`.
 
-    `left` is source of the number of elements that the memory holds from there, at least 1; ""
-    means enough. If they are fewer than `width`, the rest of the pack repeats the first element, so
-    that computing with it does no harm.
+    `left` is the source of the number of elements, at least 1, that the memory holds from that
+    address on; "" means at least `width`. If they are fewer than `width`, the other elements of the
+    pack are copies of the first, so that computing with them is harmless.
     """
     whole = _at(dialect, dtype, width, pointer, "const ")
     if not left:
@@ -85,12 +85,12 @@ def write_pack(
     """Return the source lines that store a pack at an address.
 
     Args:
-        dialect: the language that is printed.
+        dialect: the language of the source.
         dtype: dtype of the elements.
-        width: elements of the pack.
+        width: number of elements of the pack.
         name: the variable that holds the pack.
         pointer: source of the address.
-        left: source of the number of elements that may be stored; "": all of them.
+        left: source of the number of elements that may be stored; "" means all.
     """
     whole = f"{_at(dialect, dtype, width, pointer, '')} = {name};"
     if not left:

@@ -1,6 +1,7 @@
-"""Print scalar expressions as source code of functions in a dialect of C.
+"""Generates source code of functions in a dialect of C from scalar expressions.
 
-`loop_printer` and backends that print kernels of single ops call it:
+`loop_printer` and backends that generate kernels of single ops call this module. An example of an
+expression and its function:
 
 ```
     where(x > 0, x, alpha * expm1(x))        DG_FN f32 elu_f32_at(f32 x, f32 alpha) {
@@ -9,8 +10,8 @@
                                              }
 ```
 
-A value that is used more than once gets a variable of its own, and so does a branch of a selection
-that calls a function. The printer decides nothing about loops or memory.
+A value that is used more than once is computed into a variable, and so is a branch of a selection
+that calls a function. The module decides nothing about loops or memory.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one scalar expression as C-like source; subexpressions used twice get variables.
+    """Generates C-like source of a scalar expression; subexpressions used twice get variables.
 
     Variables are called `prefix` plus a number. `lines` holds their definitions in order.
     """
@@ -83,7 +84,7 @@ class _Printer:
         self.uses: dict[Hashable, int] = {}
 
     def key(self, e: Expr) -> Hashable:
-        """Return a dict key for an expression, equal for expressions that compute the same."""
+        """Return a dict key for an expression; structurally equal expressions have equal keys."""
         found = self.keys.get(id(e))
         if found is None:
             value = repr(e.value) if e.op == "const" else e.value
@@ -254,13 +255,13 @@ class _Printer:
 
 
 def _calls(e: Expr) -> bool:
-    """Return whether the source printed for an expression calls a function."""
+    """Return whether the source generated for an expression calls a function."""
     simple = _INFIX | {"input", "const", "cast", "where", "neg", "not", "~", "abs", "make"}
     return e.op not in simple or any(_calls(a) for a in e.args)
 
 
 def _closed(text: str) -> bool:
-    """Return whether source text is enclosed in one pair of matching parentheses."""
+    """Return whether one pair of matching parentheses encloses the whole source text."""
     if not text.startswith("("):
         return False
     depth = 0
@@ -279,8 +280,9 @@ def _unsigned(dtype: DType) -> str:
 def is_heavy(e: Expr) -> bool:
     """Return whether a scalar expression costs more to compute than plain arithmetic.
 
-    It does if it calls a function such as exp. For a heavy expression, fewer elements are worth a
-    thread of their own, and a kernel rather stores values than computes them a second time.
+    It does if it calls a function such as exp. For such a *heavy* expression, fewer elements
+    suffice to make another thread worthwhile, and a kernel stores values rather than computing them
+    twice.
     """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 
@@ -288,7 +290,7 @@ def is_heavy(e: Expr) -> bool:
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
     """Return (lines that define variables for repeated subexpressions, source of the expression).
 
-    `prefix` begins the names of the variables.
+    The names of the variables begin with `prefix`.
     """
     printer = _Printer(dialect, prefix)
     printer.count(e)

@@ -1,13 +1,14 @@
-"""The region plan of a fused region: its loop nest, operand strides and scalar expressions.
+"""Plans a fused region: its loop nest, the strides of its operands and its scalar expressions.
 
-`plan_region` takes the graph of a fused region. Backends call it when they compile a region, before
-`scheduling` turns the plan into a loop program. A plan is the same for all devices and languages.
+Backends call `plan_region` with the graph of a fused region when they compile the region, before
+`scheduling` turns the plan into a loop program. A plan must be the same for all devices and
+languages.
 
 A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
 *inner* values have n elements. Results of reductions, and values computed from them before they are
 broadcast again, are *row* values: they have one element for each of the n / (row length) rows.
 Elements are visited in one order, so reshapes and axes of size one do not matter. A broadcast
-operand has strides of its own::
+operand has other strides than the loop nest::
 
     add(float32[8, 128, 256], float32[128, 256])      axes 8, 32768; strides (32768, 1) and (0, 1)
 
@@ -20,10 +21,11 @@ supplies a part of its offset::
 
 A region may instead end in reductions over axes other than the last (*columns*): rows of `width`
 adjacent elements are added up one after the other. Or it ends in scatters, which write each of
-those rows to the row that an index names. Nothing in the region reads these results.
+those rows to the row that an index names. Nothing in the region reads the results of these
+reductions or scatters.
 
-A row that is reduced is looped over several times, once per *pass* or *stage*. Pass k computes the
-values that need the reductions of the passes before it.
+A row that is reduced is looped over several times, once for each *pass* (or *stage*). Pass k
+computes the values that need the reductions of the passes before it.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class Gathered(NamedTuple):
     """The part of a memory offset that comes from the index operand of a gather or scatter.
 
     Attributes:
-        label: name of the `Access` that reads the index.
+        label: name, in `RegionPlan.accesses`, of the access that reads the index.
         n: size of the indexed axis.
         stride: stride of that axis, in elements.
         op, axis: name of the op and its axis, for error messages.
@@ -98,8 +100,8 @@ class Access(NamedTuple):
     Attributes:
         operand: position of the operand among those of the region.
         dtype: stored dtype.
-        strides: in elements, one for each axis of the loop nest, outermost first; 0 where the
-            operand is broadcast.
+        strides: strides in elements, one for each axis of the loop nest, outermost first; 0 where
+            the operand is broadcast.
         gathered: for the source of a gather, the index whose value is added to the offset; else
             None.
     """
@@ -114,13 +116,14 @@ class Computed(NamedTuple):
     """A value of a fused region that is computed per element or per row by a scalar expression.
 
     Attributes:
-        name: such as ``exp_3``.
+        name: unique name of the value, such as ``exp_3``.
         node: the graph node that computes it, for comments in the source.
-        expression: an expression over names of operands and other values, rounded to `dtype`.
+        expression: the scalar expression, whose inputs are names of operands and of other values;
+            it is rounded to `dtype`.
         dtype: stored dtype.
         row: whether there is one value per row instead of one per element.
-        stage: the number of the first pass over the row that can compute it. A row value is
-            computed before that pass begins.
+        stage: the number, from 0, of the first pass over the row that can compute it. A row value
+            is computed before that pass begins.
         uses: names of the region's values that occur in the expression.
     """
 
@@ -140,7 +143,8 @@ class Reduction(NamedTuple):
         node: the reduction op in the graph.
         source: name of the value that is reduced.
         dtype: stored dtype of the result.
-        stage: the number of the first pass that can use the result: one more than that of `source`.
+        stage: the number of the first pass that can use the result; one more than the stage of the
+            value `source`.
     """
 
     name: str
@@ -161,7 +165,7 @@ class Scatter(NamedTuple):
     Attributes:
         source: name of the value that computes the updates.
         dtype: stored dtype of the result.
-        at: the index of the row to update; its `stride` is the width of a row.
+        at: description of the index of the row to update; its `stride` is the width of a row.
         start: the initial values of the result: the position of an operand of the region that is
             copied, or a constant that fills the result.
     """
@@ -183,19 +187,19 @@ class RegionPlan(NamedTuple):
     """Loop nest, operand reads and expressions of a fused region, before scheduling.
 
     Attributes:
-        n: number of inner elements, those of the loop nest.
-        row: elements of a row; 0 when nothing is reduced along rows.
+        n: number of elements that the loop nest visits.
+        row: number of elements of a row; 0 if nothing is reduced along rows.
         axes: sizes of the loop nest, outermost first; their product is n. With reductions along
             rows the last axis is the row.
-        accesses: how operands are read, by their names in expressions; one operand may have several
+        accesses: name in expressions -> how that operand is read; one operand may have several
             names.
         values: everything the kernel computes, in an order in which each value follows its inputs.
         outputs: (name of the value, stored dtype) for each result of the region.
         n_operands: number of operands of the region.
         columns: (outer, rows, width) of the reductions or scatters at the end of the region; None
             if there are none.
-        positions: the names in expressions for an element's position in its row, and the integer
-            dtype of each.
+        positions: name in expressions -> integer dtype, for names that stand for an element's
+            position in its row.
     """
 
     n: int
@@ -240,15 +244,16 @@ class _Planner:
     """Builds the region plan of one fused region, node by node.
 
     Attributes:
-        accesses: (operand, row, strides, gathered) -> (label, operand, row, strides): each way in
-            which an operand is read.
+        accesses: each way in which an operand is read, as a dict from (operand, row, strides,
+            gathered) to (label, operand, row, strides); `row` says whether it is read once per row.
         names: id of a graph value -> the name of the planned value.
         literals: id of a graph value -> the constant that fills it.
         gathers: id of a graph value -> the gather node that computes it. The kernel reads the
             gather's source wherever the value is used.
         known: planned values by name.
-        counts: id of a graph value -> the dtype in which it counts the elements of a row.
-        positions: as in the plan.
+        counts: id of a graph value that holds the positions in a row (`iota`) -> its dtype.
+        positions: name in expressions -> integer dtype, for names that stand for an element's
+            position in its row.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -290,14 +295,13 @@ class _Planner:
         """Return the expression by which a node of the region reads a graph value.
 
         Args:
-            i: the graph value.
+            i: id of the graph value.
             shape: the shape to which the reader broadcasts it.
             row: whether the reader has one element per row.
 
         Returns:
             the expression, and the name of the value in the plan. The name is None for an
-            operand, a constant or a gather, which are read directly and are no values of the
-            plan.
+            operand, a constant or a gather, which are read directly and are not values of the plan.
         """
         literal = self.literals.get(i)
         if literal is not None:
@@ -317,10 +321,11 @@ class _Planner:
         return Expr("input", compute_dtype(type_.dtype), (), label), None
 
     def position(self, i: int, shape: tuple[int, ...], row: bool) -> Expr:
-        """Return the expression of an element's position in its row, for an `iota` value.
+        """Return the expression of an element's position in its row, for an `iota` value `i`.
 
         Raises:
-            NoLoopNest: the reader has one element per row, or counts along another axis.
+            NoLoopNest: the reader has one element per row, or the positions are those along another
+                axis.
         """
         if row or shape[-1:] != self.types[i].shape:
             raise NoLoopNest("positions along another axis than that of rows")
@@ -334,8 +339,8 @@ class _Planner:
     ) -> str:
         """Return the label under which the kernel reads operand `i` with the given strides.
 
-        `steps` are (size, stride) pairs, outermost first. Equal reads share a label; a new one is
-        entered in `accesses`.
+        `steps` are (size, stride) pairs, outermost first; `row` says whether the operand is read
+        once per row. Equal reads have the same label; a new label is entered in `accesses`.
         """
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
@@ -374,7 +379,7 @@ class _Planner:
         return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
-        """Add to the plan what a graph node computes: a value, constant, gather or scatter."""
+        """Add to the plan the value, constant, gather or scatter that a graph node computes."""
         op, attributes = node.op, node.attributes
         (result,) = node.results
         type_ = self.types[result]
@@ -457,11 +462,11 @@ class _Planner:
     def axes(self) -> tuple[int, ...]:
         """Return the sizes of the loop nest's axes, outermost first.
 
-        The n elements are split into one more axis wherever the strides of some operand change.
+        The n elements are split into a further axis wherever the strides of some operand change.
 
         Raises:
             NoLoopNest: the strides of two operands change at positions that do not divide each
-                other, or the strides of one change inside a reduced row.
+                other, or the strides of one operand change inside a reduced row.
         """
         cuts = {self.n, 1}
         if self.row:
@@ -512,7 +517,7 @@ class _Planner:
 
         Args:
             axes: sizes of the loop nest, outermost first.
-            steps: (size, stride) of the operand's own axes.
+            steps: (size, stride) of each of the operand's own axes.
             row: whether the operand is read once per row; its stride inside a row is then 0.
         """
         found = []
@@ -545,17 +550,17 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """Return all indices of gathers and scatters through which a fused region reads or writes."""
+    """Return the indices of all gathers and scatters by which a fused region reads or writes."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Return the (operand, result) pairs of a fused region that may share one buffer.
+    """Return the (operand, result) pairs of a fused region that may occupy the same buffer.
 
-    Each number is a position among the region's operands or results. The region must not reduce
-    rows, must read the operand only at the element that it writes next, and both must have elements
-    of the same size.
+    The first number of a pair is a position among the region's operands, the second among its
+    results. The region must not reduce rows and must read the operand only at the element that it
+    writes next. The elements of the operand and of the result must have the same size.
     """
     if plan.row:
         return []

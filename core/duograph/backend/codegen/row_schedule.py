@@ -1,8 +1,8 @@
-"""Schedule fused regions that reduce along rows: each row is looped over once for each pass.
+"""Schedules fused regions that reduce along rows: each row is looped over once for each pass.
 
 Pass k computes the values that depend on the reductions of the passes before it. Either one work
-item computes whole rows (`_RowSpan`), or a group of work items shares the elements of each row
-(`_GroupRow`). Backends call `row_program`.
+item computes whole rows (`_RowSpan`), or a group of work items divides each row (`_GroupRow`).
+Backends call `row_program`; nothing here generates source.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class _Rows(Scheduler):
     def to_keep(self) -> set[str]:
         """Return the names of values that are computed once per row and kept for its later passes.
 
-        They are kept in a local array because they are costly, are needed by two passes or more,
-        and fit into ROW_BYTES.
+        A value is kept in a local array if it is costly to compute, is needed by at least two
+        passes, and fits into ROW_BYTES together with the others.
         """
         passes: dict[str, int] = {}
         for targets in self.targets:
@@ -109,9 +109,9 @@ class _Rows(Scheduler):
         return found
 
     def kept_arrays(self, extent: int) -> list[Statement]:
-        """Return declarations of the arrays, of `extent` elements, that keep a row's values.
+        """Return declarations of the arrays that keep values of a row between passes.
 
-        They keep them from one pass over the row to the next (`to_keep`).
+        There is one array of `extent` elements for each value of `to_keep`.
         """
         return [
             Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
@@ -119,7 +119,7 @@ class _Rows(Scheduler):
         ]
 
     def row(self) -> list[Statement]:
-        """Return the statements that compute one row: operand pointers first, then each pass."""
+        """Return the statements that compute one row: pointers to operands, then the passes."""
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -143,7 +143,7 @@ class _Rows(Scheduler):
     def results(self, lane_zero: bool = False) -> list[Statement]:
         """Return the statements that store the results with one element per row.
 
-        `lane_zero`: only the first work item of a group stores them.
+        With `lane_zero`, only the first work item of a group stores them.
         """
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
@@ -167,8 +167,8 @@ class _Rows(Scheduler):
     def load_at_j(self, label: str) -> list[Statement]:
         """Return the statements that load element ``j`` of an operand's row.
 
-        `label` is the operand's name in `plan.accesses`. The element becomes the constant of that
-        name in the kernel.
+        `label` is the operand's name in `plan.accesses`. The element becomes the ``const`` variable
+        `label` of the kernel.
         """
         return self.load(label, name("j"))
 
@@ -189,7 +189,8 @@ class _Rows(Scheduler):
         """Return (statements that compute one element in a pass, labels of the operands they read).
 
         Args:
-            stage, targets, known: as for `walk`.
+            stage, targets, known: number of the pass, names of the values that it must compute, and
+                names of the values that are computed already.
             at: the element's index in the arrays of values that are kept between passes.
             position: the element's index in its row.
             load: function of an operand's label that returns the statements which load its element.
@@ -243,7 +244,7 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """Schedules a reducing fused region so that a group of work items shares each row.
+    """Schedules a reducing fused region so that a group of work items computes each row together.
 
     Attributes:
         width: adjacent elements (a pack) that a work item computes in one iteration.
@@ -252,9 +253,11 @@ class _GroupRow(_Rows):
         packed: operands that are read in packs.
         held: packed operands that several passes read. Each work item reads their packs once and
             keeps them in registers.
-        lanes, rows: work items that share one row, and rows of a group.
-        each: packs of a row that each work item computes.
-        read: held operands whose packs an earlier pass has read.
+        lanes: number of work items that compute one row.
+        rows: number of rows that a group computes.
+        each: number of packs of a row that each work item computes.
+        read: held operands whose packs are already in registers, since an earlier pass has read
+            them.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -306,7 +309,7 @@ class _GroupRow(_Rows):
         return self.is_in_order(label) if self.uneven else self.is_pack(label, self.width)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return the object that prints how reduction `v` combines two values."""
+        """Return the object that emits source to combine two values of reduction `v`."""
         return self.target.combine(v.kind, v.dtype)
 
     def made(self) -> LoopProgram:
@@ -366,8 +369,9 @@ class _GroupRow(_Rows):
     ) -> list[Statement]:
         """Return the statements that compute one pack of elements in a pass over a row.
 
-        The arguments are those of `walk`; `takes` are the statements that accumulate an element,
-        and `used` the operands that the pass reads.
+        `stage` is the number of the pass, `targets` are the values that it must compute, `known`
+        those that are computed already; `takes` are the statements that accumulate an element, and
+        `used` the labels of the operands that the pass reads.
         """
         body: list[Statement] = []
         e, j = name("e"), name("j")

@@ -1,10 +1,10 @@
-"""Describe the elementwise kernel of each op with a `scalar` rule, for each dtype the op takes.
+"""Describes the elementwise kernel of each op with a `scalar` rule, for each dtype of its operands.
 
-A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
-demand asks `scalar_kernel` for one. An attribute annotated `float` becomes a parameter of the
-kernel, in the dtype of its floating operands; a `DType` attribute becomes part of its name.
+A backend that compiles ahead of time generates all kernels (`scalar_kernels`); one that compiles on
+demand calls `scalar_kernel` for a single kernel. An attribute annotated `float` becomes a parameter
+of the kernel, in the dtype of its floating operands; a `DType` attribute becomes part of its name.
 `collapse` merges the axes of broadcast operands; `grain_of` says how many elements are worth a
-thread. Nothing here prints or compiles a kernel.
+thread. Nothing here generates or compiles source.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Return the least number of elements for which another thread pays: fewer if `heavy`.
+    """Return the least number of elements that makes another thread worthwhile.
 
-    `heavy`: whether an element costs more than plain arithmetic.
+    The number is smaller if `heavy` is true: an element then costs more to compute than plain
+    arithmetic.
     """
     return HEAVY_GRAIN if heavy else GRAIN
 
@@ -88,7 +89,7 @@ class ScalarKernel(NamedTuple):
     """One elementwise kernel: ``result = expression(operands, parameters)``.
 
     Attributes:
-        name: such as ``add_f32`` or ``select_b8_f32_f32``; a C identifier.
+        name: name of the kernel, a C identifier such as ``add_f32`` or ``select_b8_f32_f32``.
         op: the op that it computes.
         operands: name and stored dtype of each operand.
         parameters: names of attributes whose values the kernel receives at run time, as float64.
@@ -143,8 +144,8 @@ def scalar_kernel(
 ) -> ScalarKernel | None:
     """Return the description of an op's elementwise kernel for given operand dtypes.
 
-    Returns None if the op refuses these dtypes, or has real parameters and an operand that is not
-    floating.
+    Returns None if the op does not accept these dtypes, or if it has float attributes and an
+    operand that is not floating.
     """
     if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
         return None  # parameters are floating: for other dtypes the op's body runs
@@ -170,8 +171,7 @@ def scalar_kernel(
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
     """Yield a `ScalarKernel` for each elementwise op and supported dtype, ordered by op name.
 
-    Ops that take attributes other than numbers and one dtype are left out: their bodies run
-    instead.
+    Ops that have attributes other than numbers and one dtype are omitted; their bodies run instead.
     """
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:

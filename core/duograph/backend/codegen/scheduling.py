@@ -1,9 +1,9 @@
-"""Schedule a fused region: divide its work among work items and arrange it in loops.
+"""Schedules a fused region: divides its work among work items and arranges it in loops.
 
 `element_program` turns a `RegionPlan` without reductions and the `Target` of a device into a
-`LoopProgram`. `row_schedule` does so for reductions along rows, `column_schedule` for reductions of
-columns and for scatters. All backends call these functions, which print nothing and name no
-language.
+`LoopProgram`. `row_schedule` has the same function for reductions along rows, `column_schedule` for
+reductions of columns and for scatters. All backends call these functions, which generate no source
+and depend on no language.
 """
 
 from __future__ import annotations
@@ -67,17 +67,18 @@ class Target:
     """The properties of a device and its language on which scheduling depends.
 
     Attributes:
-        spans: whether a work item is a CPU's thread, which computes a range of the work.
-        combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
+        spans: whether a work item is a thread of a CPU, which computes a range of the work.
+        combine: function of ("+" or "max", dtype) that returns an object which emits the source to
+            combine two elements of such a reduction.
         prefetches: whether the language can prefetch memory.
-        streams: whether the language can store past the caches.
-        narrow: whether index arithmetic is done in 32 bits where these suffice.
-        lanes: function of the number of packs in a row that returns how many work items share the
-            row.
-        shared_warps: work items of a group that computes several short rows, each in a part of a
-            warp; 0 if parts of a warp cannot exchange values.
-        split: function of (outer, rows, width) that returns into how many pieces a column
-            reduction divides its rows; None: pieces for the caches of a CPU.
+        streams: whether the language can store to memory bypassing the caches.
+        narrow: whether index arithmetic is done in 32 bits where 32 bits suffice.
+        lanes: function of the number of packs in a row that returns how many work items compute the
+            row together.
+        shared_warps: number of work items of a group that computes several short rows, each row in
+            a part of a warp; 0 if parts of a warp cannot exchange values.
+        split: function of (outer, rows, width) that returns into how many pieces a column reduction
+            divides its rows; None means pieces that fit a CPU's caches.
     """
 
     spans: bool
@@ -93,9 +94,9 @@ class Target:
 class Scheduler:
     """Base class that builds a kernel's loop program from a region plan.
 
-    It has what all schedules share: the index type, statements that address and load operands, and
-    the order in which values are computed. A `label` is an operand's name in `plan.accesses` and in
-    the kernel; an operand that is read in several ways has several labels.
+    It has what all schedules have in common: the index type, statements that address and load
+    operands, and the order in which values are computed. A `label` is an operand's name in
+    `plan.accesses` and in the kernel; an operand that is read in several ways has several labels.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -108,7 +109,8 @@ class Scheduler:
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
         """Return the loop program of the fused region with the given statements as its body.
 
-        `size` is the number of units of work; `unit` the number of elements that each computes.
+        `size` is the number of units of work; `unit` is the number of elements that each unit
+        computes.
         """
         accesses = self.plan.accesses.items()
         return LoopProgram(
@@ -147,7 +149,7 @@ class Scheduler:
         return not self.is_indexed(label) and fits(width, a.strides, offset)
 
     def is_in_order(self, label: str) -> bool:
-        """Return whether an operand has the region's elements in the order of the region's loop."""
+        """Return whether an operand's elements are stored in the order of the region's loop."""
         axes, a = self.plan.axes, self.plan.accesses[label]
         in_order = tuple(math.prod(axes[k + 1 :]) for k in range(len(axes)))
         return a.gathered is None and a.strides == in_order
@@ -157,7 +159,8 @@ class Scheduler:
     def offsets(self, row: Index) -> list[Statement]:
         """Return statements that define ``LABEL_from`` for each operand that differs between rows.
 
-        It is the offset, in elements, at which row number `row` of the operand LABEL begins.
+        LABEL stands for the operand's label. The variable is the offset, in elements, at which row
+        number `row` of the operand begins.
         """
         axes = self.plan.axes[:-1]
         moving = {
@@ -206,8 +209,9 @@ class Scheduler:
     def point(self, label: str, first: str = "") -> list[Statement]:
         """Return statements that define ``LABEL_row``, a pointer to the current row of an operand.
 
-        The inner loop reads the operand LABEL through it. `first`, if present, names a variable:
-        the element of the row at which the inner loop begins.
+        LABEL stands for `label`. The inner loop reads the operand through the pointer. `first`, if
+        not empty, names a variable of the kernel: the position in the row at which the inner loop
+        begins.
         """
         a = self.plan.accesses[label]
         found: list[Statement] = []
@@ -222,7 +226,8 @@ class Scheduler:
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
         """Return statements, to run before the inner loop, that load the given operands once.
 
-        Each element becomes a constant of the kernel, named by its label.
+        Each operand must be constant in the inner loop. The one element of it that the loop reads
+        becomes a ``const`` variable of the kernel, named by the operand's label.
         """
         found: list[Statement] = []
         for label in labels:
@@ -235,7 +240,7 @@ class Scheduler:
     def load(self, label: str, at: Index) -> list[Statement]:
         """Return statements that load an operand's element in iteration `at` of the inner loop.
 
-        The element becomes the constant `label` of the kernel.
+        The element becomes the ``const`` variable `label` of the kernel.
         """
         a = self.plan.accesses[label]
         step, row = a.strides[-1], Address(f"{label}_row")
@@ -249,7 +254,7 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Return the statements that compute a value: one, or none if it is an operand itself."""
+        """Return the statements that compute a value: one, or none if an operand has that value."""
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
@@ -258,9 +263,9 @@ class Scheduler:
     # ---- values to compute -----------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
-        """Return the computed values on which `targets` depend, targets included, without `known`.
+        """Return the computed values needed for `targets`, including them, except those in `known`.
 
-        They are in the order of computation.
+        Arguments are names of values. The result is in the order of computation.
         """
         needed: set[str] = set()
         queue = [t for t in targets if t not in known]
@@ -275,7 +280,7 @@ class Scheduler:
         return [v for v in self.computed.values() if v.name in needed]
 
     def read_by(self, values: Iterable[Computed]) -> list[str]:
-        """Return the labels of the operands, indices of gathers included, that values read."""
+        """Return the labels of all operands, with indices of gathers, that given values read."""
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):
@@ -287,7 +292,7 @@ class Scheduler:
         return list(found)
 
     def positions_in(self, values: Iterable[Computed]) -> list[str]:
-        """Return the names for an element's position in its row that values read."""
+        """Return the names of row positions (`RegionPlan.positions`) that given values read."""
         labels = [label for v in values for label in _inputs(v.expression)]
         return [label for label in dict.fromkeys(labels) if label in self.plan.positions]
 
@@ -303,7 +308,7 @@ class _Elements(Scheduler):
     Attributes:
         inner: size of the innermost axis of the loop nest.
         needed: the values to compute.
-        labels: the operands they read; `moving` are those that are not constant in the inner loop.
+        labels: labels of the operands that these values read.
     """
 
     def made(self) -> LoopProgram:
@@ -343,8 +348,8 @@ class _Elements(Scheduler):
         """Return the body of a kernel in which each work item computes `width` adjacent elements.
 
         `read` is `read_row` or `read_across`: a function of (`width`, number of elements left or
-        None) that returns the statements that load the operands, before the loop over the elements
-        and in it.
+        None) that returns the statements that load the operands: those before the loop over the
+        elements and those inside it.
         """
         i, e = name("i"), name("e")
         body: list[Statement] = [
@@ -369,8 +374,8 @@ class _Elements(Scheduler):
         """Return the statements that load the operands of a pack of results within one row.
 
         The first list comes before the loop over the elements of the pack, the second inside it. An
-        operand whose elements are not adjacent is loaded one element at a time. `left`: how many
-        elements of the region there are from the pack's first on; None if the pack is always
+        operand whose elements are not adjacent is loaded one element at a time. `left` is the
+        number of elements of the region from the pack's first element on; None if every pack is
         complete.
         """
         j, e = name("i"), name("e")
@@ -444,7 +449,7 @@ class _Elements(Scheduler):
     def loop(
         self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
     ) -> For:
-        """Return the loop over elements `begin` .. `end` that computes and stores all results.
+        """Return the loop over elements `begin` to `end` - 1 that computes and stores all results.
 
         `variable` is the loop's variable. `targets` are (pointer or array, index) of the element
         to store, one for each result.
@@ -453,10 +458,10 @@ class _Elements(Scheduler):
         return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)
 
     def span(self) -> list[Statement]:
-        """Return the body of a kernel in which a work item computes elements `begin` .. `end`.
+        """Return the body of a kernel in which a work item computes elements `begin` to `end` - 1.
 
-        Large results go by blocks, so that operands can be prefetched and results stored past the
-        caches.
+        Large results are computed in blocks, so that operands can be prefetched and results stored
+        with instructions that bypass the caches.
         """
         results = self.plan.outputs
         invariant = [x for x in self.labels if self.is_invariant(x)]
@@ -510,7 +515,7 @@ def _inputs(e: Expr) -> list[str]:
 
 
 def _reach(plan: RegionPlan) -> int:
-    """Return an upper bound of every index in a region's kernel; it decides the index type.
+    """Return an upper bound of all indices in a region's kernel, from which the index type follows.
 
     It is the number of elements, or the largest offset into an operand if that is greater.
     """

@@ -1,9 +1,9 @@
-"""Base of backends for devices with a grid of work items (GPUs), given a language and a driver.
+"""Base package of backends for devices with a grid of work items, such as GPUs.
 
-OpenCL, CUDA and the like differ in spelling, in how kernels are built and in how they are
-launched; the kernels are the same. A backend that builds on this package supplies two things and
-is complete then, with a kernel for each op and fused regions. This package opens no device and
-knows no vendor.
+OpenCL, CUDA and similar systems differ in the syntax of kernels, in how kernels are built and in
+how they are launched; the algorithms are the same. A backend that builds on this package supplies
+two things, a language and a driver, and then has a kernel for each op and fused regions. This
+package must not open a device or depend on a vendor.
 
 1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file. The prelude defines,
    as C source before every kernel: the types ``i8 .. u64, b8, f16, bf16, f32, f64``; ``DG_FN`` (an
@@ -25,14 +25,14 @@ knows no vendor.
    kernel, allocate, copy in and out, synchronize; `Pool` (`memory.py`) may hold its buffers.
 
 The backend is then a subclass of `GridBackend` with `name`, `devices()` and `device(device_id)`;
-its table `kernels` may hold builders of its own that take precedence over the ones here (a
-library's matmul, a tensor-core kernel): each is ``builder(device, types, results, **attributes)``
-and returns a `Plan`, a prepared call, or None to decline. A device with a matmul kernel of its own
+its table `kernels` may hold builders that take precedence over those of this package (such as a
+library's matmul): each is ``builder(device, types, results, **attributes)`` and returns a `Plan`, a
+prepared call, or None if it has no kernel for these types. A device with a matmul kernel of its own
 overrides `GridDevice.matmul`, which serves convolutions too.
 
-Programs are data: a builder of the table (`table.py`) returns a `Plan`, a list of launches, each
-with its source, the numbers of its buffers and its scalars. So every kernel that a test can reach
-can also be compiled without a device.
+Launches are data: a builder of the table (`table.py`) returns a `Plan`, a list of launches, each
+with its source, the numbers of its buffers and its scalars. A test can therefore compile the
+kernels without a device.
 
 Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel,
 shared arrays are declared at its head with constant sizes, and every work item of a group reaches

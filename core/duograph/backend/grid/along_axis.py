@@ -2,8 +2,8 @@
 
 A line is the sequence of elements that differ only in their index along the axis. The ops are
 cumulative sums and extremes, argmax and argmin, sorting, and gather and scatter of elements.
-`GridBackend` finds their builders in the kernel table. With only a few long lines, a grid would be
-idle; then the builders return None, and the op is decomposed.
+`GridBackend` finds their builders in the kernel table. With only a few long lines, most of a grid
+would be idle; the builders then return None, and the op is decomposed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FEW_LINES, LONG_LINE = 256, 4096
 
 
 class Lines:
-    """Writes a kernel whose work items each process one or more lines of a tensor along an axis.
+    """Writes a kernel in which each work item processes whole lines of a tensor along an axis.
 
-    A line is the sequence of elements that differ only in their index along the axis. Between
-    `begin` and `end`, the body may use the variables `line` (the line's number), `from` (offset of
-    its first element), `n` (its length) and `step` (its stride).
+    A line is the sequence of elements that differ only in their index along the axis. The kernel's
+    body, written between the calls of `begin` and `end`, may use the variables `line` (the line's
+    number), `from` (offset of its first element), `n` (its length) and `step` (its stride).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Lines:
 
     @property
     def suits(self) -> bool:
-        """Whether the lines along the axis are many enough, or short enough, for the device."""
+        """Whether the kernel keeps the device busy: on a CPU, or if lines are many or short."""
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
@@ -106,8 +106,8 @@ def cumsum(
 ) -> Plan | None:
     """Return the launch plan of cumulative sums along an axis.
 
-    `exclusive`: each sum leaves out its own element; `reverse`: sums run from the end. None:
-    complex elements, or lines too few and long.
+    With `exclusive`, each sum omits its own element; with `reverse`, sums start at the end of the
+    axis. Returns None for complex elements, or if the lines are too few and long.
     """
     return _scan(device, "sum", types, axis, exclusive, reverse)
 
@@ -118,8 +118,8 @@ def cumprod(
 ) -> Plan | None:
     """Return the launch plan of cumulative products along an axis.
 
-    `exclusive`: each product leaves out its own element; `reverse`: products run from the end.
-    None: complex elements, or lines too few and long.
+    With `exclusive`, each product omits its own element; with `reverse`, products start at the end
+    of the axis. Returns None for complex elements, or if the lines are too few and long.
     """
     return _scan(device, "prod", types, axis, exclusive, reverse)
 
@@ -127,8 +127,8 @@ def cumprod(
 def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
     """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number.
 
-    `sign`: ">" for a maximum, "<" for a minimum. `running`: whether it is cummax or cummin. None:
-    lines too few and long.
+    `sign` is ">" for a maximum, "<" for a minimum; `running` says whether the op is cummax or
+    cummin. Returns None if the lines are too few and long.
     """
     (x,) = types
     if not x.size:
@@ -181,7 +181,8 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 def _register(name: str, sign: str, running: bool) -> None:
     """Register the kernel of cummax, cummin, argmax or argmin (`name`) in the kernel table.
 
-    `sign` and `running` are those of `_extreme`.
+    `sign` is ">" for a maximum, "<" for a minimum; `running` says whether the op is cummax or
+    cummin.
     """
 
     @kernel(name)
@@ -199,9 +200,10 @@ for _name, _sign, _running in (
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Return the launch plan of a sort along an axis; its results are the values and their indices.
+    """Return the launch plan of a sort along an axis; its results are sorted values and indices.
 
-    Each work item merge-sorts the indices of a line, then gathers the values. None: too few lines.
+    Each work item merge-sorts the indices of a line, then gathers the values. Returns None if the
+    lines are too few and long.
     """
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
@@ -255,7 +257,8 @@ def sort(
 def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
     """Return whether a tensor and its indices have the same shape except at `axis`.
 
-    Element i of a line of indices then refers to the same line of the tensor.
+    A line is the sequence of elements that differ only in their index along `axis`. If the result
+    is True, each line of indices belongs to one line of the tensor.
     """
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
@@ -264,7 +267,7 @@ def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of out[line, i] = x[line, indices[line, i]] along an axis.
 
-    None: x and indices differ in a size other than that of the axis.
+    Returns None if x and indices differ in the size of another axis.
     """
     x, indices = types
     if not lined_up(x, indices, axis):
@@ -305,10 +308,10 @@ def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: i
 
 
 def places_of_indices(device: GridDevice, types: Types, axis: int, name: str) -> Launch:
-    """Return the launch that computes which element each update of a scatter changes.
+    """Return the launch that computes, for each update of a scatter, the element that it changes.
 
-    It writes the offset of the element in `x` to buffer 4, as int32; -1 for an index out of range,
-    which the kernel also reports for the op `name`.
+    For each update it writes the offset of that element in `x`, the first operand, to buffer 4, as
+    int32. For an index out of range it writes -1 and reports the index for the op `name`.
     """
     x, indices = types[:2]
     _, n, step = split_at(x.shape, axis)
@@ -359,7 +362,8 @@ def scatter_elements_set(
 ) -> Plan | None:
     """Return the launch plan of a copy of x with elements replaced, in the order of the indices.
 
-    None: complex elements, lines too few and long, or shapes that differ besides the axis.
+    Returns None for complex elements, for too few and long lines, or if x and the indices differ in
+    the size of another axis.
     """
     return _scatter_elements(device, types, axis, False)
 
@@ -370,6 +374,7 @@ def scatter_elements_add(
 ) -> Plan | None:
     """Return the launch plan of a copy of x with updates added, in the order of the indices.
 
-    None: complex elements, lines too few and long, or shapes that differ besides the axis.
+    Returns None for complex elements, for too few and long lines, or if x and the indices differ in
+    the size of another axis.
     """
     return _scatter_elements(device, types, axis, True)

@@ -1,7 +1,8 @@
 """Backend base class for devices with a grid of work items (GPUs): everything but the driver.
 
-The runtime calls a `GridBackend` like any backend. It asks the kernel table for a launch plan,
-builds the kernel sources and returns a function that launches them. OpenCL and CUDA subclass it.
+The core calls a `GridBackend` like any backend. For an op, the backend obtains a launch plan from
+the kernel table, builds the kernel sources and returns a function that launches the kernels. The
+OpenCL and CUDA backends subclass it.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ _NEEDS = (("f64", "fp64", "64-bit floating point"),)
 class GridBackend(Backend):
     """Backend base class that runs grid kernels and fused regions on all devices of a driver.
 
-    A subclass sets `name` and implements `devices` and `device`. Its own entries of `kernels`, from
-    an op's name to a builder, take precedence over those of this package.
+    A subclass sets `name` and implements `devices` and `device`. Its table `kernels`, a dict from
+    an op's name to a builder, takes precedence over the kernel table of this package.
     """
 
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
@@ -125,7 +126,7 @@ class GridBackend(Backend):
     ) -> Plan | Call | None:
         """Return the launch plan (or a prepared call) of an op for given types.
 
-        None if no kernel supports them; the op is then decomposed.
+        Returns None if no kernel supports them; the op is then decomposed.
         """
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
@@ -146,10 +147,11 @@ class GridBackend(Backend):
         results: tuple[Any, ...],
         single: bool | None = None,
     ) -> Call:
-        """Return the prepared call of a launch plan: it allocates buffers and launches the kernels.
+        """Return the prepared call of a launch plan, which allocates buffers and launches kernels.
 
-        `results` are the types of the results. `single`: whether the call returns one buffer
-        handle rather than a tuple; by default it does if there is one result.
+        `name` is the op's name, for messages; `results` are the types of the results. `single` says
+        whether the call returns one buffer handle rather than a tuple; by default it does if there
+        is one result.
         """
         steps = []
         n_results = len(results)
@@ -193,12 +195,12 @@ class GridBackend(Backend):
     def region_source(self, region: Graph, device_id: int) -> str | None:
         """Return the source of a fused region's kernel, without the prelude of definitions.
 
-        None: there is no source to show.
+        Returns None if no source can be generated for the region.
         """
         return fitting(self.device(device_id), lambda planned: source_of(self, planned, region))
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """Return a function of buffer handles that launches a kernel, which is built at once."""
+        """Build a kernel; return a function of buffer handles that launches it."""
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
@@ -206,7 +208,10 @@ class GridBackend(Backend):
         return self.record(device).watching(run) if RECORD in launch.buffers else run
 
     def record(self, device: GridDevice) -> IndexRecord:
-        """Return the device's buffer for reports of out-of-range indices, created at first use."""
+        """Return the device's buffer for reports of out-of-range indices, created at first use.
+
+        Kernels write to it; the host reads it later (`index_errors`).
+        """
         if device.record is None:
             words = TensorType.of((SIZE,), int64)
             handle = device.allocate(words.nbytes, "record of indices")
@@ -219,9 +224,9 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> object:
-        """Return the compiled module of the kernel source `text`, built for a device at first use.
+        """Return the compiled module of kernel source `text`, built for the device at first use.
 
-        `name` is the op's, for errors.
+        `name` is the op's name, for error messages.
         """
         known = self._modules.setdefault(device, {})
         found = known.get(text)
@@ -232,10 +237,10 @@ class GridBackend(Backend):
         return found
 
     def check(self, device: GridDevice, name: str, source: str) -> None:
-        """Raise an error if a kernel's source needs a capability that the device lacks.
+        """Check that the device has the capabilities which a kernel's source needs.
 
         Raises:
-            UnsupportedOpError: it names the op and the capability.
+            UnsupportedOpError: a capability is missing; the message names it and the op `name`.
         """
         for word, capability, what in _NEEDS:
             if capability not in device.capabilities and re.search(rf"\b{word}\b", source):

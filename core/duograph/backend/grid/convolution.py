@@ -1,9 +1,12 @@
-"""Convolution kernels: matmuls whose operand, the unrolled input (im2col), is never stored.
+"""Convolution kernels: matmuls with the unrolled input (im2col), which is never stored on GPUs.
 
-The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients
-are the same matmul with other roles. The kernel computes the offset of each element of the
-columns. On a CPU they are packed as for any matmul, some images at a time. Chellapilla, Puri,
-Simard, "High Performance Convolutional Neural Networks for Document Processing" (2006).
+The result of ``conv`` is the matrix of weights (O, C * taps) times the matrix of columns (C * taps,
+positions), for O filters, C input channels, and as many taps as the filter has spatial elements;
+the gradients are similar matmuls of other operands. A GPU kernel computes the offset of each
+element of the columns. On a CPU the columns are packed (copied into the order in which the kernel
+reads them) as for any matmul, some images at a time. The kernel table of `GridBackend` has the
+builders; nothing here runs a kernel. Reference: Chellapilla, Puri, Simard, "High Performance
+Convolutional Neural Networks for Document Processing" (2006).
 """
 
 from __future__ import annotations
@@ -33,10 +36,10 @@ LEAST_RUN = 128
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution. `channels` and `filters` count those of one group.
+    """The sizes of a convolution; `channels` and `filters` are the numbers of them in one group.
 
-    The input is (images, groups * channels, *size), the result (images, groups * filters,
-    *places).
+    The input has shape (images, groups * channels, *size), the result (images, groups * filters,
+    *places). `low` is the padding before the first element of each spatial axis.
     """
 
     images: int
@@ -62,14 +65,14 @@ class _Geometry:
 
     @property
     def picks(self) -> bool:
-        """Whether the columns are input elements at multiples of the stride: one tap, unpadded."""
+        """Whether the columns are just every stride-th input element: one tap, no padding."""
         lasts = [(n - 1) * step for n, step in zip(self.places, self.stride)]
         inside = all(last < n for last, n in zip(lasts, self.size))
         return self.taps == 1 and not any(self.low) and inside
 
     @property
     def picked(self) -> _Geometry:
-        """The same convolution at stride 1, on an input without the elements that it skips."""
+        """The same convolution with stride 1, on an input without the skipped elements."""
         return dataclasses.replace(self, size=self.places, stride=(1,) * len(self.stride))
 
     @property
@@ -99,7 +102,7 @@ def _geometry(
 
 
 def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
-    """Return C expressions for the coordinates of flat index `at` along axes of given sizes."""
+    """Return C expressions for the coordinates of flat index `at` along axes of sizes `sizes`."""
     found = []
     rest = at
     for size in reversed(sizes[1:]):
@@ -109,15 +112,15 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
-    """Return the C expression for the number of elements of one image, all groups included."""
+    """Return the C expression for the number of elements of one image, over all groups."""
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Return a variable with the offset of the image at a position of the summed axis.
+    """Return a C variable for the offset of the image at a position of the summed axis.
 
-    `depth` is that position; the axis runs through several images. Returns (name, C expression);
-    the offset is -1 past the last image.
+    The summed axis runs through several images; `depth` is the C expression of the position.
+    Returns (name of the variable, C expression of its value), which is -1 past the last image.
     """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
@@ -134,14 +137,14 @@ def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Window(Operand):
-    """Matmul operand: the image elements under a convolution's taps (im2col), computed, not stored.
+    """Matmul operand: the unrolled input of a convolution (im2col), whose offsets are computed.
 
     Attributes:
-        transposed: False: a line is a position of the result, and the sum runs over channels and
-            taps. True: a line is a channel and tap, and the sum runs over the positions of
-            `images_each` images.
-        whole: whether lines continue from one image to the next.
-        first: number of the first image.
+        transposed: if false, a line (row of the matrix) is a position of the result, and the sum
+            runs over channels and taps. If true, a line is a pair of a channel and a tap, and the
+            sum runs over the positions of `images_each` images.
+        whole: whether the numbers of lines continue from one image to the next.
+        first: number of the first image, from 0.
     """
 
     geometry: _Geometry
@@ -240,10 +243,11 @@ class _Window(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Contributions(Operand):
-    """Matmul operand of a convolution's input gradient: the cotangents that each input pixel needs.
+    """Matmul operand of a convolution's input gradient: the cotangents that affect each pixel.
 
-    A line is a position of the input image; the sum runs over filters and taps. `whole`: lines
-    continue from one image to the next.
+    A line (row of the matrix) is a position of the input image; the sum runs over filters and taps.
+    `whole` says whether the numbers of lines continue from one image to the next; `first` is the
+    number of the first image.
     """
 
     geometry: _Geometry
@@ -315,7 +319,10 @@ class _Contributions(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _TransposedWeights(Operand):
-    """Matmul operand: a convolution's transposed weights. A *line* is an input channel."""
+    """Matmul operand: a convolution's transposed weights.
+
+    A *line* (row of the left operand) is an input channel; the sum runs over filters and taps.
+    """
 
     channels: int
     filters: int
@@ -346,7 +353,11 @@ class _TransposedWeights(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Matmul operand: the cotangents of a convolution's result. A *line* is a filter."""
+    """Matmul operand: the cotangents of a convolution's result.
+
+    A *line* (row of the left operand) is a filter; the sum runs over the positions of `images_each`
+    images.
+    """
 
     geometry: _Geometry
     images_each: int
@@ -387,7 +398,7 @@ class _Results(Operand):
 
 
 def _suits(x: TensorType) -> bool:
-    """Return whether the convolution kernels support an input's dtype and number of axes."""
+    """Return whether the convolution kernels support the dtype and number of axes of an input."""
     return not x.dtype.is_complex and 1 <= len(x.shape) - 2 <= 3
 
 
@@ -400,10 +411,12 @@ def _over_images(
     out: TensorType,
     place: int = 2,
 ) -> Plan:
-    """Return the plan of one matmul over the columns of all images, which fills tiles better.
+    """Return the plan of one matmul over the columns of all images together.
 
-    `sizes`: rows, positions of one image, depth. Its result has the dtype of `out` and goes to
-    buffer `place`.
+    It leaves fewer tiles of the matmul incomplete than one matmul per image.
+
+    `sizes` are the number of rows, of positions of one image, and of summed elements. The result
+    has the dtype of `out` and is written to buffer number `place`.
     """
     rows, run, depth = sizes
     if g.plain and run >= LEAST_RUN:  # the image itself is the matrix of columns
@@ -422,9 +435,10 @@ def _over_images(
 def _picking(
     device: GridDevice, g: _Geometry, dtype: DType, whole: int, picked: int, back: bool = False
 ) -> Launch:
-    """Return the launch that copies the input elements at multiples of the stride (`picks`).
+    """Return the launch that copies the convolution's input elements at multiples of the stride.
 
-    They are copied from buffer `whole` to buffer `picked`; `back`: from `picked` into `whole`.
+    It copies from buffer number `whole` to buffer number `picked` or, with `back`, in the opposite
+    direction.
     """
     lines = g.images * g.groups * g.channels
     shape = (lines, *g.places)
@@ -435,7 +449,7 @@ def _picking(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Return how many images' columns, `each` elements per image, fit into scratch memory."""
+    """Return for how many images the columns fit into scratch memory."""
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
@@ -459,7 +473,7 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the plan of a convolution, weights times unrolled columns; None: see `_suits`."""
+    """Return the launch plan of a convolution, or None for an unsupported dtype or rank."""
     x, w = types
     (out,) = results
     if not _suits(x):
@@ -506,7 +520,8 @@ def conv_input_grad(
 ) -> Plan | None:
     """Return the launch plan of a convolution's input gradient.
 
-    It multiplies the transposed weights by the cotangents.
+    It multiplies the transposed weights by the cotangents. Returns None for dtypes and shapes that
+    it does not support.
     """
     y, w = types
     (out,) = results
@@ -556,7 +571,7 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the plan of the weight gradient, cotangents times columns; None: see `_suits`."""
+    """Return the launch plan of a convolution's weight gradient, or None if it is not supported."""
     x, y = types
     (out,) = results
     if not _suits(x):

@@ -1,8 +1,8 @@
-"""Launches kernels of the user's own (`ops.Custom`) in OpenCL C or CUDA C.
+"""Plans the launch of kernels that users write in OpenCL C or CUDA C (`ops.Custom`).
 
-`GridBackend` finds the builder in the kernel table. The source is built for each combination of
-types: macros in front of it say sizes and element types. The module never changes the user's
-source.
+`GridBackend` finds the builder in the kernel table. The source is built once for each combination
+of operand types; macros in front of it define sizes and element types. The module must not change
+the user's source itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP = 128
 def custom(
     device: GridDevice, types: Types, results: Types, *, kernel: CustomKernel
 ) -> Plan | None:
-    """Return the launch of a user's kernel, or None without source in the device's language."""
+    """Return the launch plan of a user's kernel, or None if it has no source for this device."""
     source = kernel.sources.get(LANGUAGES[device.dialect.name])
     if source is None:
         return None
@@ -42,7 +42,7 @@ def custom(
 
 
 def _sizes(prefix: str, types: Types) -> str:
-    """Return macros with the types and sizes of operands or results: IN0_TYPE, IN0_SIZE ..."""
+    """Return C macros for the types and sizes of operands or results, such as IN0_TYPE."""
     lines = []
     for k, t in enumerate(types):
         facts: dict[str, object] = {"TYPE": SUFFIX[t.dtype], "SIZE": t.size, "NDIM": len(t.shape)}

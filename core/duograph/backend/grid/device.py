@@ -40,10 +40,11 @@ class Launch:
         source: source of the kernel, without the dialect's prelude.
         name: the kernel's name in that source.
         buffers: numbers of the buffers that are its first arguments: operands are 0, 1, ..., then
-            come results, then scratch buffers; `RECORD` is the device's record of wrong indices.
-        scalars: its other arguments, in order.
+            come results, then scratch buffers; `RECORD` stands for the device's record of wrong
+            indices.
+        scalars: the kernel's other arguments, as (dtype, value), in order.
         groups: number of groups of work items along three axes.
-        size: work items of a group along three axes.
+        size: number of work items of a group along three axes.
     """
 
     source: str
@@ -60,7 +61,7 @@ class Plan:
 
     Attributes:
         launches: the launches; those with 0 groups are skipped.
-        scratch: bytes of each temporary buffer of the call.
+        scratch: size in bytes of each temporary buffer of the call.
     """
 
     launches: tuple[Launch, ...]
@@ -68,7 +69,7 @@ class Plan:
 
 
 class GroupTooLargeError(DeviceError):
-    """A compiled kernel cannot run with as many work items in a group as its launch has.
+    """Raised if a compiled kernel cannot run with the number of work items per group of its launch.
 
     A kernel's own limit depends on the registers and the shared memory that the compiler gave it.
 
@@ -86,17 +87,18 @@ class GridDevice:
 
     Attributes:
         dialect: the language of its kernels.
-        serial: whether a work item is a CPU's thread, which does best with long loops over
+        serial: whether a work item is a thread of a CPU, which is fastest with long loops over
             adjacent elements. Each work item then computes a range of elements, in groups of one
-            item; otherwise each item computes a few adjacent elements, and a group shares a row.
-        group: work items of a group that shares a row or a tile; a power of two, within the
-            device's limit.
-        widest: work items of the largest group that may share a long row.
-        units: compute units; work is divided into a small multiple of this number.
-        shared_bytes: shared memory of a group.
+            item; otherwise each item computes a few adjacent elements, and a group computes a row
+            together.
+        group: number of work items of a group that computes a row or a tile; a power of two, within
+            the device's limit.
+        widest: number of work items of the largest group that may compute a long row.
+        units: number of compute units; work is divided into a small multiple of this number.
+        shared_bytes: bytes of shared memory of a group.
         capabilities: names of what the device can do. Kernels need "fp64" for 64-bit floats.
         record: buffer for reports of wrong indices; `GridBackend` creates it.
-        tiles: tile sizes of matmul, of the kind that matches `serial`; None: the default.
+        tiles: tile sizes of matmul, `Tiles` if `serial`, else `GroupTiles`; None means the default.
     """
 
     dialect: GridDialect
@@ -110,11 +112,11 @@ class GridDevice:
     tiles: Tiles | GroupTiles | None = None
 
     def build(self, source: str) -> object:
-        """Compile a kernel source, prelude included. `GridBackend` caches the result by source.
+        """Compile a kernel source that includes the prelude; return the compiled module.
 
         Raises:
-            DeviceError: the build fails; the message names files with the source and the compiler's
-                log.
+            DeviceError: the source does not compile; the message names files with the source and
+                the log.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no build()")
 
@@ -127,21 +129,23 @@ class GridDevice:
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """Return a function of `buffers` buffer handles that launches a kernel and does not wait.
+        """Return a function that launches a kernel of a built module and does not wait for it.
 
-        Launches run in order. The caller may drop a handle as soon as the function has returned.
+        The function takes buffer handles; `buffers` is their number. Launches run in order. The
+        caller may drop a handle as soon as the function has returned. `name` is the kernel's name;
+        `groups`, `size` and `scalars` are as in `Launch`.
 
         Raises:
             GroupTooLargeError: the kernel cannot run with groups of that size; `fitting` then plans
-                smaller ones.
+                smaller groups.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
         """Return the launch of a matmul kernel that this device has of its own, or None.
 
-        None means that the kernels of this package are used. Convolutions call it too; their
-        operands compute the offset of each element.
+        None means that the kernels of this package are used. Convolutions call this method too,
+        with operands whose offsets are computed.
         """
         return None
 
@@ -186,7 +190,7 @@ class GridDevice:
         return {}
 
     def empty_cache(self) -> None:
-        """Release the free buffers that are cached, to the driver."""
+        """Return free buffers that are cached to the driver."""
 
     def compiler(self) -> str:
         """Return a line that names the kernel compiler and its version, for `duograph devices`."""
@@ -194,9 +198,10 @@ class GridDevice:
 
 
 def fitting(device: GridDevice, make: Callable[[GridDevice], T]) -> T:
-    """Return `make(device)`; if a kernel's groups are too large, that of a narrower device.
+    """Return `make(device)`, with smaller groups of work items if a kernel cannot run otherwise.
 
-    `make` plans launches for the device it is given and builds them on `device`.
+    `make` plans launches for its argument, which is `device` or a copy of it with a lower limit of
+    the group size, and builds them on `device`.
 
     Raises:
         GroupTooLargeError: a kernel does not run even with the smallest groups.

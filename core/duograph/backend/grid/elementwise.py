@@ -1,7 +1,7 @@
-"""GPU-style kernels of elementwise ops, printed from the ops' `scalar` rules.
+"""GPU-style kernels of elementwise ops, generated from the ops' `scalar` rules.
 
-`GridBackend.plan` calls `elementwise` for ops without a kernel builder of their own. One source
-serves all shapes. Fused groups of ops are printed by `fused_regions` instead.
+`GridBackend.plan` calls `elementwise` for ops without a kernel builder of their own. One kernel
+source serves all shapes. `fused_regions` generates the kernels of fused groups of ops instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def elementwise(
 ) -> Plan | None:
     """Return the launch plan of an element-wise op, with a result of type `result`.
 
-    None if the op has no scalar expression for these dtypes.
+    Returns None if the op has no scalar expression for these dtypes.
     """
     dtypes = [t.dtype for t in types]
     if kernel_name(op, dtypes, attributes) is None:
@@ -101,12 +101,12 @@ def _packs(
     walks: Sequence[_Walk],
     made: Callable[[Sequence[str]], str],
 ) -> Launch:
-    """Return the launch of an element-wise kernel on a GPU: a pack of elements per work item.
+    """Return the launch of an elementwise kernel on a GPU, with one pack for each work item.
 
     Args:
         k: the kernel, with its operands declared.
         result: type of the result.
-        sizes: merged axes of the result.
+        sizes: sizes of the merged axes of the result.
         names: C expressions of these sizes; "" for the first, which is not needed.
         dtypes: dtypes of the operands.
         walks: how each operand is read.
@@ -191,9 +191,9 @@ class _Walk:
 
     Attributes:
         label: name of the operand's pointer in the kernel.
-        outer: C expressions of the strides along all merged axes but the last; "" for 0.
+        outer: C expressions of the strides along all merged axes but the last; "" for the stride 0.
         steps: strides along the merged axes; the last one is 0 (broadcast) or 1.
-        place: C expression of the offset of the element at position j of the axis.
+        place: C expression of the offset of the element at position j of the innermost axis.
         text: C expression of that element.
     """
 

@@ -1,9 +1,9 @@
-"""Compile fused regions (groups of ops that become one kernel) for GPU-style devices.
+"""Compiles fused regions (groups of ops that become one kernel) for GPU-style devices.
 
 `GridBackend.compile` calls `compile_regions`. Every region is planned and scheduled as for the CPU
-(`codegen.scheduling`); this module describes the device to the scheduler, prints the kernels and
+(`codegen.scheduling`); this module describes the device to the scheduler, generates the kernels and
 sets up their launches. Reductions of columns are combined by the device's own reduction kernels,
-and on a GPU with parallel work items scatters run as kernels of their own (`scatter_split`).
+and unless the device is a CPU, scatters run as separate kernels (`scatter_split`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return the object that prints how two values of a reduction are combined on a device.
+    """Return the object that emits source to combine two values of a reduction on a device.
 
     `kind` is "+" or "max".
     """
@@ -82,8 +82,8 @@ def _division(
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
     """Return how to launch the kernel of a loop program.
 
-    Returns (groups along three axes, work items of a group, arguments that tell the kernel its
-    size).
+    Returns (groups along three axes, work items of a group along three axes, scalar arguments that
+    tell the kernel its size).
     """
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
@@ -108,7 +108,7 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """The printed kernel of a fused region, and the launches that must run before and after it.
+    """The generated kernel of a fused region, and the launches that must run before and after it.
 
     `name` is the kernel's name, `program` its schedule.
     """
@@ -122,9 +122,9 @@ class _Printed(NamedTuple):
 def region_plans(
     device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
 ) -> list[Plan]:
-    """Return the launch plan of each fused region in `plans`; their kernels share one source.
+    """Return the launch plan of each fused region in `plans`; one source text has all the kernels.
 
-    `names` are the names of the kernels.
+    `names` are the names of their kernels.
     """
     texts, printed = [], []
     for plan, name in zip(plans, names, strict=True):
@@ -188,7 +188,8 @@ def compile_regions(
     """Compile fused regions, the graphs in `graphs`, for a device.
 
     Args:
-        planned: the device, or a description of it with smaller groups (`device.fitting`).
+        planned: `device`, or a description of it with smaller groups (`device.fitting`), for which
+            launches are planned.
 
     Returns:
         for each region a prepared call, or the reason why the device cannot compile it.
@@ -223,7 +224,7 @@ def compile_regions(
 
 
 def source_of(backend: GridBackend, planned: GridDevice, graph: Graph) -> str | None:
-    """Return the source of the kernels of a fused region, or None if there is none to show."""
+    """Return the source of a fused region's kernels, or None if it has no region plan."""
     split = None if planned.serial else split_scatter(backend, planned, graph)
     if isinstance(split, str):
         return None
@@ -244,8 +245,8 @@ def _call(
 ) -> Call | str:
     """Return the prepared call of a fused region, or the reason why the device cannot build it.
 
-    `plan` has the launches. `region` is the region's own plan if one kernel computes all of it,
-    else None; it says which results may overwrite operands.
+    `plan` has the launches; `name` is for messages. `region` is the region's plan if one kernel
+    computes the whole region, else None; from it follows which results may overwrite operands.
     """
     results = tuple([graph.types[i] for i in graph.outputs])
     over = () if region is None or region.columns is not None else tuple(overwrites(region))
@@ -274,9 +275,9 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return a part of the kernel's name that says what the region does: its last op.
+    """Return a part of the kernel's name that tells what the region does: the name of its last op.
 
-    Fills, reshapes and casts do not count; "copy" if there is nothing else.
+    Fills, reshapes and casts are ignored; the result is "copy" if there is no other op.
     """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

@@ -1,11 +1,12 @@
 """Out-of-range index errors on a device: kernels write a record, and the host raises later.
 
-A kernel cannot raise. It writes a wrong index into the record of its device: 24 bytes with the
-number of an op and axis (0: no error), the index, and the size of the axis. The first kernel that
-finds a wrong index claims the record. The host reads the record when it reads a value or
-synchronizes, and only if a kernel with indices was launched since the last time. So no call waits
-for the check of its indices, unless `pynative_synchronize` is set. `GridBackend` creates the
-record and calls `look`.
+A kernel cannot raise an exception. It writes a wrong index to the record of its device: 24 bytes
+with a number that stands for an op and axis (0 means no error), the index, and the size of the
+axis. The first kernel that finds a wrong index claims the record; later ones write nothing. The
+host reads the record when it reads a value or synchronizes, and only if a kernel with indices was
+launched since the record was last read. Therefore no op call waits for the check of its indices,
+unless the user's setting `pynative_synchronize` is on. `GridBackend` creates the record and calls
+`look`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class IndexRecord:
         clear: function that launches a kernel to set the buffer to 0.
 
     Attributes:
-        unread: whether a kernel that may write it was launched since it was last read.
+        unread: whether a kernel that may write the record was launched since it was last read.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class IndexRecord:
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
         """Wrap a kernel's launcher so that the host checks later whether an index was out of range.
 
-        Returns a function with the same arguments; with `pynative_synchronize` it checks at once.
+        Returns a function with the same arguments; if the setting `pynative_synchronize` is on, the
+        returned function checks immediately.
         """
 
         def watched(*handles: Handle) -> None:
@@ -89,11 +91,12 @@ class IndexRecord:
     def look(self, remark: str = BEHIND) -> None:
         """Read the device's record; if it reports a wrong index, clear it and raise the error.
 
-        `remark` ends the message.
+        `remark` is appended to the error message.
 
         Raises:
-            IndexRangeError: it names the op, the index and the size of the axis.
-            LabelRangeError: the same, for a label that names no class.
+            IndexRangeError: the record reports an index; the message names the op, the index and
+                the size of the axis.
+            LabelRangeError: the record reports a label that is not the number of a class.
         """
         self.unread = False
         found = self.read(self.handle, (SIZE,), np.dtype(np.int64))

@@ -1,11 +1,11 @@
 """GPU-style kernels that gather and scatter rows of a tensor along an axis.
 
-A gather reads some row for an index out of range, and a scatter writes none; both report it in the
-device's record (`index_errors`). Scatters are deterministic. On a CPU a work item updates its own
-columns, in the order of the indices. On a GPU `scatter_set` first finds the last index of each
-row. `scatter_add` has a work item for each column or, where columns are too few to fill the
-device, follows a linked list of the indices of each row. Only 32-bit integers use atomic
-additions.
+For an index out of range a gather reads an arbitrary valid row and a scatter writes nothing; both
+report the index in the device's record (`index_errors`). Scatters are deterministic. On a CPU each
+work item updates some columns of all rows, in the order of the indices. On a GPU `scatter_set`
+first finds the last index of each row. `scatter_add` uses one work item for each column or, if
+columns are too few to keep the device busy, follows a linked list of the indices of each row. Only
+32-bit integers use atomic additions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return as which integers `inner` elements of a dtype are copied: (integer dtype, count)."""
+    """Return which integers to copy for an element of a dtype: (integer dtype, their number)."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -82,7 +82,7 @@ def checked_labels(
 ) -> Plan | None:
     """Return the launch plan that copies labels and reports one outside 0 .. classes - 1.
 
-    `owner` is the op that the error message names. None: there are no labels.
+    `owner` is the name of the op in the error message. Returns None if there are no labels.
     """
     (labels,) = types
     if not labels.size:
@@ -119,8 +119,8 @@ def _scatter(
 ) -> Kernel:
     """Return the writer of a scatter kernel, with its arguments declared and no body yet.
 
-    `dtype` and `words`: the dtype in which elements are accessed, and how many of it an element
-    has.
+    `dtype` is the dtype by which elements are accessed, `words` how many values of `dtype` form one
+    element.
     """
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
@@ -139,10 +139,11 @@ def _scatter(
 def _columns(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int, text: str
 ) -> Launch:
-    """Return the launch of a scatter in which each work item updates its own columns in order.
+    """Return the launch of a scatter in which each work item updates some columns of all rows.
 
-    `dtype` and `words` are as in `_scatter`. `text` is the C statement that updates ``out[to]``
-    with ``updates[from]``.
+    Updates are made in the order of the indices. `dtype` is the dtype by which elements are
+    accessed, `words` how many values of `dtype` form one element. `text` is the C statement that
+    updates ``out[to]`` with ``updates[from]``.
     """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
@@ -177,7 +178,10 @@ def _columns(
 
 @kernel("scatter_set")
 def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Return the launch plan of a copy of x with indexed rows replaced; the last duplicate wins."""
+    """Return the launch plan of a copy of x with indexed rows replaced by updates.
+
+    If several indices are equal, the last one wins.
+    """
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
     copied = copy_of_target(device, x)
@@ -212,8 +216,8 @@ def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) 
 def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of a copy of x with updates added to rows, in index order.
 
-    Atomic additions of floats would add in any order; two runs, or a compiled function and the
-    same ops run eagerly, would then differ in their last bits. None: complex elements.
+    Atomic additions of floats would add in any order; two runs, or a compiled function and the same
+    ops run eagerly, would then differ in their last bits. Returns None for complex elements.
     """
     x, indices, updates = types
     if x.dtype.is_complex:
@@ -242,7 +246,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
 def rows_of_indices(device: GridDevice, types: Types, axis: int) -> Launch:
     """Return the launch that writes the row of each index of a scatter_add to buffer 4, as int32.
 
-    It writes -1 for an index out of range, and reports that.
+    For an index out of range it writes -1 and reports the index.
     """
     x, indices, _ = types
     count = indices.size
@@ -259,10 +263,11 @@ def rows_of_indices(device: GridDevice, types: Types, axis: int) -> Launch:
 
 
 def _links(device: GridDevice, count: int) -> Launch:
-    """Return the launch that links the indices of a scatter that name the same row.
+    """Return the launch that links those indices of a scatter that refer to the same row.
 
-    It reads the row of each index from buffer 4. It writes to buffer 5 the position of the next
-    index of the same row, or -1, and to buffer 6 whether an index is the first of its row.
+    It reads the row of each index from buffer 4. For each index it writes to buffer 5 the position
+    of the next index of the same row, or -1, and to buffer 6 whether the index is the first of its
+    row.
     """
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
@@ -285,7 +290,7 @@ def _links(device: GridDevice, count: int) -> Launch:
 def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
     """Return the launch plan of a scatter_add that follows a linked list of each row's indices.
 
-    `copied` is the launch that initialises the result.
+    `copied` is the launch that initialises the result with a copy of x.
     """
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)

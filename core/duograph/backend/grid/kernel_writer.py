@@ -1,8 +1,9 @@
-"""Write the source of a hand-written GPU kernel together with the arguments of its launch.
+"""Writes the source of a kernel line by line, together with the arguments of its launch.
 
 The kernel builders of this package use `Kernel`. A source does not depend on sizes, so that one
-build serves all shapes: sizes and strides are arguments. Index arithmetic is done in `ix`, which
-has 32 bits where these suffice: 64-bit divisions are slow on many devices.
+build serves all shapes: sizes and strides are arguments. Index arithmetic uses the C type `ix`,
+which has 32 bits if 32 bits suffice, because 64-bit divisions are slow on many devices. Nothing
+here builds or runs a kernel.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ class Kernel:
         self.buffers.append(place)
 
     def write(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer parameter that the kernel writes and may read; `place` as for `read`."""
+        """Declare a buffer parameter that the kernel writes and may read."""
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
     def number(self, name: str, value: Number, dtype: DType | None = None) -> str:
         """Declare a scalar parameter of the kernel, with the value it gets in this launch.
 
-        Returns the name. It has the index type ``ix`` unless `dtype` is given. Buffers must be
-        declared before.
+        Returns `name`. The parameter has the index type ``ix`` unless `dtype` is given. All buffers
+        must be declared before the first number.
         """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
@@ -86,11 +87,11 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str, wraps: bool = True) -> None:
-        """Append the definition of the variable `row`: the value of the index expression `text`.
+        """Append the definition of the C variable `row`: the value of the index expression `text`.
 
-        `row` is counted from 0; it is -1 if the index is out of range for size `n`. Negative
-        indices count from the end if `wraps`, else they are out of range. If `watch` was called
-        before, the kernel also reports an index out of range.
+        `row` is counted from 0; it is -1 if the index is out of range for size `n`. `dtype` is the
+        dtype of the index. Negative indices count from the end if `wraps`, else they are out of
+        range. If `watch` was called before, the kernel also reports an index out of range.
         """
         self.line(f"const i64 given = (i64){text};")
         from_end = wraps and dtype.kind == "i"
@@ -123,7 +124,7 @@ class Kernel:
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Append definitions of `begin` and `end`, the range that a work item of a CPU computes.
+        """Append definitions of `begin` and `end`, the range of elements of a CPU work item.
 
         `n` is the C expression of the number of elements, `grain` the length of a range.
         """
@@ -137,9 +138,9 @@ class Kernel:
         """Append the start of the loop over n elements; return the names of their outer positions.
 
         `names` has the C expressions of the axes' sizes; the returned variables are the positions
-        along all axes but the last. On a GPU a work item computes `width` adjacent elements from
-        ``i`` on, of one row; on a CPU it loops over its range row by row. The caller must call
-        `end_elements` afterwards.
+        along all axes but the last. On a GPU a work item computes the `width` adjacent elements of
+        a row that begin at ``i``; on a CPU it loops over its range of elements row by row. The
+        caller must call `end_elements` afterwards.
         """
         if self.device.serial:
             self.stretch("n", stretch(self.device, n))
@@ -164,12 +165,12 @@ class Kernel:
         Args:
             n: number of elements.
             row: C expression of the size of the last axis.
-            one: on a GPU, the C lines for the elements of a work item, the first of which is
+            one: on a GPU, the C lines for the elements of a work item, which begin at element
                 ``i``.
             each: on a CPU, the C statement for element ``j`` of a row; by default the first
                 of `one`.
             before: on a CPU, the C lines before the loop over a row.
-            width: elements of a GPU work item, as for `elements`.
+            width: number of elements of a GPU work item, as for `elements`.
 
         Returns:
             the kernel's launch.
@@ -192,8 +193,8 @@ class Kernel:
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
         """Append definitions of the positions of flat index `at` along axes of the given sizes.
 
-        `sizes` are C expressions. Returns the names of the positions: `prefix` and the axis. The
-        first size is not used.
+        `sizes` are C expressions; the first one is not used. Returns the names of the variables
+        that hold the positions: `prefix` followed by the number of the axis.
         """
         names = [f"{prefix}{k}" for k in range(len(sizes))]
         rest = at
@@ -214,7 +215,7 @@ class Kernel:
     def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
         """Return a launch of the kernel with the given number of groups along up to three axes.
 
-        `size`: work items of a group along each axis.
+        `size` is the number of work items of a group along each axis.
         """
         return Launch(
             self.text(),
@@ -251,8 +252,8 @@ def ceil_div(n: int, by: int) -> int:
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
     """Return how many of n elements each work item of a CPU device should compute.
 
-    Every compute unit gets several ranges, each long enough to be worth its start: between `least`
-    and `most` elements.
+    Every compute unit gets several ranges, each with `least` to `most` elements, so that starting a
+    work item pays.
     """
     return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
 

@@ -1,7 +1,8 @@
-"""The matmul op on GPU-style devices, and the choice of a kernel for it.
+"""Plans the matmul op on GPU-style devices and chooses a kernel for it.
 
-Convolutions call `matmul_plan` too. A grid asks the device's own kernel first, then
-`matmul_tiled`; a CPU uses `matmul_packed`.
+The kernel table has `matmul`; convolutions call `matmul_plan`. A GPU uses the device's own kernel
+(`GridDevice.matmul`) if it has one, otherwise those of `matmul_tiled`; a CPU uses `matmul_packed`.
+Nothing here writes or runs a kernel.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def matmul_problem(
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul, with the kernel that suits the device.
+    """Return the launch plan of a matmul, with the kernel that suits the device and the sizes.
 
-    Scratch buffers are numbered after the result's.
+    The numbers of scratch buffers follow the number of the result's buffer.
     """
     if device.serial:
         return packed_plan(device, problem)

@@ -1,8 +1,8 @@
 """Descriptions of a matmul and its operands, from which kernels for GPU-style devices are written.
 
-`matmul`, `convolution` and devices with kernels of their own describe a matmul with these. The
-kernel computes the offset of each element by expressions of its operand, so that a convolution's
-unrolled columns are never stored. Nothing here writes a whole kernel.
+`matmul`, `convolution` and devices with their own matmul kernels use these classes. An operand
+supplies the C expressions of its elements' offsets, so that a kernel can read a convolution's
+unrolled input, which is never stored. Nothing here writes a whole kernel.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ __all__ = [
 class Operand:
     """Describes a batch of matrices as an operand of a matmul kernel.
 
-    A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. The
-    methods `of_...` of subclasses define how the offset of an element follows from its line, depth
-    and matrix. In the kernel, their variables begin with the operand's `label`, "x" or "y".
+    For a matmul of x and y, a *line* is a row of x or a column of y, and the *depth* is the axis
+    that is summed over. The methods `of_line`, `of_depth` and `of_matrix` of subclasses define how
+    the offset of an element is computed from its line, its position along the depth and its matrix.
+    In the kernel, the names of these variables begin with the operand's `label`, "x" or "y".
 
     Attributes:
         place: number of the buffer.
         dtype: stored dtype.
-        size: elements of the buffer.
-        batch_steps: strides along the axes of the batch, in whole matrices.
+        size: number of elements of the buffer.
+        batch_steps: strides along the axes of the batch, counted in matrices; 0 where the operand
+            is broadcast.
         count: number of matrices.
     """
 
@@ -91,10 +93,10 @@ class Matrices(Operand):
     """A matmul operand: a batch of strided matrices in a buffer.
 
     Attributes:
-        lines: lines (rows of x, columns of y) of a matrix.
-        depth: elements of a line.
+        lines: number of lines (rows of x, columns of y) of a matrix.
+        depth: number of elements of a line.
         line_step: stride between lines, in elements.
-        step: stride between elements of a line.
+        step: stride between the elements of a line, in elements.
     """
 
     lines: int
@@ -125,9 +127,10 @@ class Matrices(Operand):
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """Return the dtype in which a matmul of operands of a dtype adds up products.
+    """Return the dtype in which a matmul accumulates, for operands of dtype `dtype`.
 
-    16-bit floats are summed in float32, integers in unsigned ones of at least 32 bits.
+    16-bit floats accumulate in float32, integers in unsigned integers of at least 32 bits; other
+    dtypes in themselves.
     """
     if dtype in (float16, bfloat16):
         return float32
@@ -141,13 +144,13 @@ class Matmul:
     """Description of a matmul: out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
 
     Attributes:
-        sizes: rows, columns, depth.
+        sizes: (rows, columns, depth), where the depth is the length of the summed axis.
         batch: sizes of the batch's axes.
         x, y: the operands.
         dtype: dtype of the result.
         place: number of the result's buffer.
-        columns_together: on a GPU, how many columns are adjacent in the result; all rows and
-            matrices of these columns come before the next columns. 0: all columns.
+        columns_together: on a GPU, how many columns of the result form one block in memory, which
+            holds all rows and matrices of these columns; 0 means all columns.
         offset: position of the first result element in its buffer, on a CPU.
     """
 
@@ -172,7 +175,7 @@ class Matmul:
 
     @property
     def run(self) -> int:
-        """Number of adjacent columns of the result after which memory goes on with the next row."""
+        """Number of adjacent columns of the result in memory, after which the next row follows."""
         return self.columns_together or self.sizes[1]
 
     def declare(self, k: Kernel) -> None:
@@ -184,8 +187,8 @@ class Matmul:
     def result(self, k: Kernel) -> str:
         """Return the C expression for the offset of element (r, c) of result matrix `at`.
 
-        The kernel has variables `r`, `c` and `at`. The method declares the kernel parameters that
-        the expression uses besides.
+        `r`, `c` and `at` are variables of the kernel. The method declares the other kernel
+        parameters that the expression uses.
         """
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"

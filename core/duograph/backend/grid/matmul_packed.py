@@ -1,10 +1,11 @@
-"""Matmul kernels for a CPU: operands packed into panels, a block of sums in registers.
+"""Matmul kernels for a CPU, which copy operands into panels and keep a tile of sums in registers.
 
-`matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
-tiles. So the innermost loop reads memory in order, values of x and vectors of y, and keeps the
-sums in registers (`tiles.py`). x is not packed if the elements of its rows are adjacent and have
-the dtype of the sum: then the last row is read in place of the rows past it, whose sums are not
-stored. Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+`matmul_plan` calls `packed_plan`. For operands x and y, it packs (copies and reorders) both in the
+dtype of the sum and pads them to whole tiles, so that the innermost loop reads values of x and
+vectors of y in the order of memory (`tiles.py` has the tile sizes). x is not packed if the elements
+of its rows are adjacent and have the dtype of the sum; the last tile then reads the last row in
+place of missing rows and discards their sums. Nothing here runs a kernel. Reference: Goto and van
+de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DEPTH = 256
 
 
 def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul on a CPU: pack the operands, then multiply."""
+    """Return the launch plan of a matmul on a CPU: copy the operands into panels, then multiply."""
     (m, n, depth), x, y = problem.sizes, problem.x, problem.y
     acc = sum_dtype(x.dtype)
     tiles = device.tiles if isinstance(device.tiles, Tiles) else PROCESSOR[0]
@@ -49,9 +50,9 @@ def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
 
 
 def _is_dense(x: Operand, acc: DType) -> bool:
-    """Return whether a matmul operand's lines need no packing.
+    """Return whether a matmul operand's lines (rows of x, columns of y) need no packing.
 
-    Their elements must be adjacent and have the dtype of the sum.
+    Their elements must be adjacent in memory and have the dtype of the sum, `acc`.
     """
     return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
@@ -65,7 +66,7 @@ def _pack(
     acc: DType,
     place: int,
 ) -> Launch:
-    """Return the launch that packs a matmul operand into zero-padded panels of `width` lines.
+    """Return the launch that copies a matmul operand into zero-padded panels of `width` lines.
 
     A line is a row of x or a column of y, with `depth` elements. A panel holds the first element
     of each of its lines, then the second of each, and so on. Elements are converted to `acc` and
@@ -114,10 +115,11 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Append to kernel `k` the loops that pack lines whose own elements are adjacent in memory.
+    """Append to kernel `k` the loops that copy lines with adjacent elements into panels.
 
-    They read a cache line of each at a time. The arguments are those that `_pack` has computed:
-    index variables of a line, the C expression of an element, and the C type of the sums.
+    A line is a row of x or a column of y. The loops read one cache line of each line at a time.
+    `of_line` are the index variables of a line, `value` is the C expression of an element, `type_`
+    the C type of the sums.
     """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
@@ -134,9 +136,9 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """Return the launch that multiplies packed operands; a work item computes a strip of rows.
+    """Return the launch that multiplies operands in panels; a work item computes a strip of rows.
 
-    `tiles` says how many sums are kept in registers; `acc` is the dtype of the sums.
+    `tiles` has the tile of sums that is kept in registers; `acc` is the dtype of the sums.
     """
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
@@ -194,7 +196,8 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
     """Append to kernel `k` the loop that multiplies a strip of x by a panel of y into registers.
 
-    `dense`: whether x is read from its rows instead of from panels.
+    `type_` is the C type of the sums; `dense` says whether x is read in place rather than from
+    packed panels.
     """
     memory, vector = k.dialect.memory, f"{type_}x16"
     if dense:  # rows past the last one read it again; their results are not stored
@@ -226,9 +229,9 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """Return the launch, on a CPU, of a matmul that reads its operands where they are, unpacked.
+    """Return the launch of a matmul on a CPU that reads its operands in place, without packing.
 
-    It suits few rows, few columns or a short sum.
+    It is the fastest kernel for few rows, few columns or a short sum.
     """
     m, n, depth = problem.sizes
     acc = SUFFIX[sum_dtype(x.dtype)]

@@ -1,7 +1,7 @@
 """Matmul kernels for GPUs: a group of work items computes a tile through shared memory.
 
-`matmul_plan` and the CUDA backend call these if the device's own kernels decline. The module
-writes source and launches; it runs nothing.
+`matmul_plan` and the CUDA backend call these functions if the device's own kernels do not support a
+matmul. The module writes source and launches; it runs nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ THIN = 4
 
 
 def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
-    """Return the launch of a matmul with very few rows or columns; None if it has more.
+    """Return the launch of a matmul with very few rows or columns; None for other matmuls.
 
     If both operands are dense along the summed axis, a group computes one result together: every
     work item sums a strided part, and the sums are added in a tree. Otherwise each work item
-    computes one result, and adjacent work items compute adjacent results of the longer axis.
+    computes one result, and adjacent work items compute results that are adjacent along the longer
+    axis.
     """
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     if min(m, n) >= THIN or 0 in problem.sizes:
@@ -72,7 +73,7 @@ def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
 
 
 def tiles(device: GridDevice, problem: Matmul) -> Launch:
-    """Return the launch of a matmul in which a group of work items computes each result tile."""
+    """Return the launch of a matmul in which each group of work items computes one result tile."""
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     acc = SUFFIX[sum_dtype(x.dtype)]
     side = next(n for n in (16, 8, 4, 2, 1) if n * n <= device.group)
@@ -142,11 +143,12 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 
 
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
-    """Append to kernel `k` the loop that copies a slice of operand `x` to shared memory.
+    """Append to kernel `k` the loop that copies a slice of a matmul operand to shared memory.
 
-    The slice has the lines (rows of x, columns of y) of the group's tile, `deep` elements of each,
-    with zeros past the end. `limit` and `first` are C expressions of the number of lines and of
-    the tile's first line. Adjacent work items read adjacent elements, whichever axis is dense.
+    The slice has all lines of the group's tile (rows of the left operand, columns of the right one)
+    and, of each line, as many elements along the summed axis as the kernel's constant `deep` says.
+    Past the last line or element, it is filled with zeros. Adjacent work items read adjacent
+    elements, whichever axis is dense.
     """
     k.open("for (i32 e = place; e < deep * tile; e += items)")
     k.line(

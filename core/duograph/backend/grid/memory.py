@@ -1,6 +1,7 @@
 """A pool of device buffers that caches freed buffers by size class, up to a limit.
 
-A device's `allocate` may use it. The pool never waits for the device.
+Device drivers may use it to implement `GridDevice.allocate`. The pool must never wait for the
+device.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Block:
     """A handle that owns a device buffer, which returns to its pool when the handle is deleted.
 
     Attributes:
-        memory: the driver's buffer.
+        memory: the buffer, as an object of the driver.
         size: its size in bytes.
     """
 
@@ -39,9 +40,9 @@ class Pool:
     Args:
         take: function that allocates a buffer from the driver, or raises DeviceMemoryError.
         free: function that returns a buffer to the driver.
-        limit: most bytes in use and cached together.
+        limit: most bytes of buffers in use and cached buffers together.
         name: name of the device, for messages.
-        largest: most bytes of one buffer; None if only `limit` counts.
+        largest: most bytes of one buffer; None if only `limit` restricts them.
 
     Work on a device runs in order, so a buffer may be reused before the kernels that used it have
     run.
@@ -68,8 +69,8 @@ class Pool:
         """Return the handle of a buffer of at least `nbytes` bytes, a freed one if possible.
 
         Raises:
-            DeviceMemoryError: there is no memory even after the cache was emptied; it names op
-                `what`.
+            DeviceMemoryError: there is no memory even after the cache was emptied; the message
+                names the op, `what`.
         """
         size = _class_of(nbytes)
         if size > self.largest:
@@ -90,10 +91,10 @@ class Pool:
     def _exact(self, nbytes: int, what: str) -> int:
         """Return the size to allocate for a buffer whose size class exceeds the largest buffer.
 
-        That is the requested size itself.
+        The result is the requested size itself.
 
         Raises:
-            DeviceMemoryError: even that is too large.
+            DeviceMemoryError: the requested size exceeds the largest buffer.
         """
         if nbytes <= self.largest or self.largest >= self.limit:
             return max(nbytes, 1)
@@ -131,7 +132,7 @@ class Pool:
             self._free.setdefault(size, []).append(memory)
 
     def empty(self) -> None:
-        """Give all cached free buffers back to the driver."""
+        """Return all cached free buffers to the driver."""
         with self._lock:
             for buffers in self._free.values():
                 for memory in buffers:

@@ -1,7 +1,7 @@
 """GPU-style kernels that copy elements (transpose, concat, pad ...) or fill with a constant.
 
-Elements are copied as words of their size, so that one source serves all dtypes. Other kernel
-modules use `copy_launch` and `fill_launch`.
+Elements are copied as unsigned integers of the same size (words), so that one kernel source serves
+all dtypes of that size. Other kernel modules use `copy_launch` and `fill_launch`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def copy_launch(
     """Return the launch that copies a strided view of one buffer to a strided view of another.
 
     Args:
-        device: the device.
+        device: the device of the launch.
         dtype: dtype of the elements.
         shape: shape of both views.
         source: the view that is read: (number of the buffer, strides, offset of its first element,
             number of elements of the buffer).
-        target: the view that is written, likewise.
+        target: the view that is written, in the same form.
     """
     word, words = WORDS[dtype.itemsize]
     shape = [*shape, words]
@@ -108,7 +108,7 @@ def copy_launch(
 
 
 def _copy_width(word: DType, sizes: Sequence[int], *sides: Side) -> int:
-    """Return how many adjacent words a GPU work item copies; 1 unless x and out are dense."""
+    """Return how many adjacent words each GPU work item copies in one access."""
     if any(steps[-1] != 1 for _, steps in sides):
         return 1
     width = pack_width([word.itemsize], sizes[-1], len(sizes) == 1)
@@ -125,10 +125,10 @@ def _squares(
     source: Side,
     target: Side,
 ) -> Launch:
-    """Return the launch of a transposing copy, on a CPU, in squares that use whole cache lines.
+    """Return the launch of a transposing copy on a CPU, by squares that use whole cache lines.
 
-    The source is dense along `dense_axis`, the target along the last axis. A work item copies a
-    band of the dense axis, as wide as a square.
+    The source is dense along `dense_axis`, the target along the last axis. Each work item copies a
+    band: as many positions of `dense_axis` as a square is wide.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -165,7 +165,8 @@ def _squares(
 def _transpose_squares(k: Kernel, type_: str) -> None:
     """Append to kernel `k` the loops that transpose a band, a square at a time.
 
-    Each square goes through a small local array, which uses whole cache lines on both sides.
+    Each square is copied through a small local array, so that reads and writes use whole cache
+    lines. `type_` is the C type of the elements.
     """
     memory = k.dialect.memory
     k.line(
@@ -313,7 +314,7 @@ def each_launch(
 ) -> Launch:
     """Return the launch of a kernel that runs the C statement `text` for each `i` from 0 to n - 1.
 
-    `independent`: whether a CPU's compiler may vectorise the loop over `i`.
+    `independent` says whether a CPU's compiler may vectorise the loop over `i`.
     """
     grain = stretch(device, n)
     if device.serial:
@@ -350,7 +351,10 @@ def iota(
     axis: int,
     dtype: DType,
 ) -> Plan | None:
-    """Return the launch plan of a tensor that counts from 0 along one axis; None if complex."""
+    """Return the launch plan of a tensor that counts from 0 along one axis.
+
+    Returns None if the dtype is complex.
+    """
     if dtype.is_complex:
         return None
     (out,) = results

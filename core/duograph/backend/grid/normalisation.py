@@ -1,9 +1,8 @@
-"""Kernels of softmax and layer_norm over dense rows, for eager calls on a CPU.
+"""Kernels of softmax and layer_norm over dense rows on a CPU, for calls outside compiled functions.
 
 A work item processes whole rows, each while it is in the caches. A backend may decompose these ops
-in compiled functions (`Backend.decomposed`): a fused region makes no more passes over a row and
-computes the surrounding ops too. Grids of parallel work items have no such kernels here: the
-builders return None for them.
+in compiled functions (`Backend.decomposed`), because a fused region reads a row no more often and
+computes the surrounding ops too. For GPUs the builders return None.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 class _Rows(Kernel):
     """Writes a kernel whose work items process rows of n elements.
 
-    Between `begin` and `end`, `from` is the offset of the current row's first element. `real` is
-    the C type of the computation.
+    In the lines written between the calls of `begin` and `end`, the C variable `from` is the offset
+    of the current row's first element. `real` is the C type of the computation.
     """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
@@ -75,7 +74,7 @@ class _Rows(Kernel):
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
     """Return whether these kernels apply: on a CPU, to operands of dtype `real` that are not empty.
 
-    `first` is the first of the axes that form a row; there must be at least one.
+    `first` is the number of the first of the axes that form a row; there must be at least one.
     """
     x = types[0]
     return (
@@ -118,7 +117,7 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on a CPU.
 
-    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
+    Returns None on a GPU, along another axis than the last, and for empty operands or mixed dtypes.
     """
     return _softmax(device, types, axis, False)
 
@@ -127,7 +126,7 @@ def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> P
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max))), on a CPU.
 
-    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
+    Returns None on a GPU, along another axis than the last, and for empty operands or mixed dtypes.
     """
     return _softmax(device, types, axis, True)
 
@@ -154,7 +153,8 @@ def _softmax_grad(device: GridDevice, types: Types, axis: int, log: bool) -> Pla
 def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of softmax's gradient, out * (dout - sum(out * dout)), on a CPU.
 
-    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
+    Returns None on a GPU, along another axis than the last, and for empty operands or mixed dtypes
+    or shapes.
     """
     return _softmax_grad(device, types, axis, False)
 
@@ -163,7 +163,8 @@ def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int)
 def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of log_softmax's gradient, dout - exp(out) * sum(dout), on a CPU.
 
-    None on a GPU, along another axis than the last, and for operands that `_dense` refuses.
+    Returns None on a GPU, along another axis than the last, and for empty operands or mixed dtypes
+    or shapes.
     """
     return _softmax_grad(device, types, axis, True)
 
@@ -174,8 +175,8 @@ def layer_norm_core(
 ) -> Plan | None:
     """Return the launch plan of layer_norm on a CPU: the normalised tensor, mean and rstd.
 
-    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta. None on a
-    GPU, and for operands that `_dense` refuses.
+    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta. Returns None
+    on a GPU, and for empty operands or mixed dtypes.
     """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):

@@ -1,8 +1,8 @@
 """Pooling kernels for GPU-style devices: max and average pooling and their gradients.
 
-They serve 1 to 3 spatial axes. Each result element reads its window of the input, and each element
-of a gradient the windows that contain it. On a CPU, max_pool's gradient adds window by window
-instead. `GridBackend` finds the builders in the kernel table.
+They support 1 to 3 spatial axes. Each result element is computed from its window of the input, each
+element of a gradient from the windows that contain it. On a CPU, max_pool's gradient is instead
+accumulated window by window. `GridBackend` finds the builders in the kernel table.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ GROUPS = 64
 
 
 class _Windows:
-    """Writes a pooling kernel that runs one statement per result element, over 1 to 3 axes.
+    """Writes a pooling kernel that runs some statements per result element, over 1 to 3 axes.
 
-    `sizes` and `out` are the spatial sizes of the source and the result, `total` the number of
-    result elements.
+    `sizes` and `out` are the spatial sizes of the source and of the result; `total` is the number
+    of result elements.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class _Windows:
         self.sizes, self.out, self.total = sizes, out, total
 
     def numbers(self, **given: Sequence[int]) -> None:
-        """Declare a pooling kernel's sizes as arguments: `size` of the source, `to` of the result.
+        """Declare kernel arguments: sizes ``size0`` ... of the source, ``to0`` ... of the result.
 
         Each keyword, such as ``stride=(2, 2)``, declares further arguments (``stride0``,
         ``stride1``).
@@ -59,7 +59,8 @@ class _Windows:
     def place(self) -> list[str]:
         """Return the C lines that define the position of result element i in its image.
 
-        They define ``o0``, ``o1`` ... (the position) and ``base`` (the offset of the source image).
+        They define the variables ``o0``, ``o1`` ... (the position) and ``base`` (the offset of the
+        source image).
         """
         found, rest = [], "i"
         for a in reversed(self.axes):
@@ -112,8 +113,9 @@ class _Covering(_Windows):
     def _bounds(self, a: int, most: int) -> list[str]:
         """Return C lines that compute which windows along axis `a` may cover an element.
 
-        They define the first and last one, ``firstA`` and ``lastA``, for A the number of the axis,
-        and ``mostA``, the greatest number of such windows, which is `most`.
+        With A standing for the number of the axis, they define the first and last such window,
+        ``firstA`` and ``lastA``, and ``mostA``, the greatest number of such windows, which is
+        `most`.
         """
         return [
             f"const {self.counter} near{a} = ({self.counter})(o{a} + low{a});",
@@ -126,7 +128,8 @@ class _Covering(_Windows):
     def launch(self, start: str, lines: Sequence[str], dtype: DType) -> Launch:
         """Return the launch that sums over the windows of each input element.
 
-        `start` is the C line that defines the variable `total`, `lines` add a window's share to it.
+        `start` is the C line that defines the variable `total`; `lines` are those that add the
+        contribution of one window to it.
         """
         k, (kernel, stride, padding, dilation) = self.k, self.window
         planes, cells = math.prod(self.plane), math.prod(self.out)
@@ -173,7 +176,7 @@ class _Covering(_Windows):
 
 
 def _real(dtype: DType) -> bool:
-    """Return whether a dtype's elements can be compared: every dtype except the complex ones."""
+    """Return whether elements of a dtype can be ordered: True unless the dtype is complex."""
     return not dtype.is_complex
 
 
@@ -190,7 +193,7 @@ def max_pool(
 ) -> Plan | None:
     """Return the launch plan of max pooling: each window's maximum, and its offset in the image.
 
-    None: complex elements, or more than 3 spatial axes.
+    Returns None for complex elements, or for more than 3 spatial axes.
     """
     (x,), (out, _) = types, results
     if not _real(x.dtype) or len(x.shape) > 5:
@@ -244,10 +247,11 @@ def _counted(
     include: bool,
     divisor: int,
 ) -> str:
-    """Return the C expression of the divisor of average pooling: how many elements count.
+    """Return the C expression of the divisor of average pooling, the number of averaged elements.
 
-    It is a parameter of the kernel if it is the same for all windows, otherwise the variable
-    `cells`, which `_cells` defines.
+    It names a kernel parameter if the divisor is the same for all windows, otherwise the variable
+    `cells`, which `_cells` defines. `include` says whether padding counts; `divisor`, if not 0, is
+    a divisor that the user has chosen.
     """
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
@@ -255,7 +259,7 @@ def _counted(
 
 
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
-    """Return the C lines that count in `cells` the elements of a window outside the padding.
+    """Return C lines that define `cells`, the number of a window's elements outside the padding.
 
     `size` and `place` are prefixes: ``size0`` ... are the C names of the input's sizes, ``place0``
     ... those of the window's position.
@@ -284,7 +288,7 @@ def avg_pool(
 ) -> Plan | None:
     """Return the launch plan of average pooling.
 
-    None: elements that are not floats, or more than 3 spatial axes.
+    Returns None for elements that are not floats, or for more than 3 spatial axes.
     """
     (x,), (out,) = types, results
     if not x.dtype.is_floating or len(x.shape) > 5:
@@ -327,8 +331,8 @@ def avg_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of average pooling's gradient.
 
-    Each input element's gradient is the sum over the windows that contain it. None: elements that
-    are not floats, or more than 3 spatial axes.
+    Each input element's gradient is the sum over the windows that contain it. Returns None for
+    elements that are not floats, or for more than 3 spatial axes.
     """
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
@@ -380,9 +384,9 @@ def max_pool_grad(
 ) -> Plan | None:
     """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
 
-    The operands are the cotangent and the index of each window's maximum. On a CPU a work item
-    adds the cotangents of whole planes (one channel of one image), in order. None: complex
-    elements, or more than 3 spatial axes.
+    The operands are the cotangent and the index of each window's maximum. On a CPU a work item adds
+    the cotangents of whole planes (one channel of one image), in order. Returns None for complex
+    elements, or for more than 3 spatial axes.
     """
     (dout, indices), (out,) = types, results
     if not _real(dout.dtype) or len(out.shape) > 5:

@@ -1,7 +1,7 @@
 """Kernel of the random generator for GPU-style devices: Philox 4x32-10, four words per work item.
 
-Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The words are equal to those of
-the NumPy reference.
+The kernel table of `GridBackend` has the builder. The generated words must be equal to those of the
+NumPy reference. Reference: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ high = state[1];
 def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
     """Return the launch plan that generates the random uint32 words of a Philox state.
 
-    The operand is the state: four words, of which two are the key and two part of the counter.
+    The operand is the state, four words: two are the key, two are a part of the counter.
     """
     (out,) = results
     blocks = ceil_div(out.size, 4)

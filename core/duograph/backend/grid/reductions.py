@@ -1,9 +1,10 @@
 """Reduction kernels over any axes: one pass per run of adjacent axes, or two.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p combines
-elements p * chunk up to (p + 1) * chunk of the middle axis. Two passes are made where the results
-are too few to keep the device busy. On a GPU, a group of work items shares a row (inner is 1) or
-adjacent columns. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
+elements p * chunk up to (p + 1) * chunk of the middle axis. There are two passes if the results are
+too few to keep the device busy. On a GPU, a group of work items reduces a row (if inner is 1) or
+adjacent columns. The kernel table has the builders; fused regions use `combine_of`, `combine_parts`
+and `parts_of` too.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ BLOCK = 256
 
 @dataclasses.dataclass(frozen=True)
 class Combine:
-    """Prints how a reduction kernel combines two values.
+    """Emits the source by which a reduction kernel combines two values.
 
     Attributes:
         name: "sum", "max", "min", "prod", "all" or "any".
-        dtype: dtype of the accumulator, also between passes.
+        dtype: dtype of the accumulator, in which partial results are also stored between passes.
         start: source of the initial value, the neutral element.
     """
 
@@ -77,10 +78,10 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """Return the `Combine` of a reduction, which prints how a kernel combines two elements.
+    """Return the `Combine` of a reduction, which emits the source that combines two elements.
 
-    `name` is that of the reduction, such as "sum". 16-bit floats accumulate in float32, sums of
-    integers in unsigned types, where overflow wraps.
+    `name` is the name of the reduction, such as "sum". 16-bit floats accumulate in float32; sums
+    and products of integers accumulate in unsigned integers, for which overflow is defined to wrap.
     """
     acc = float32 if dtype in (float16, bfloat16) else dtype
     if name in ("all", "any") or (dtype is bool_ and name in ("max", "min", "sum", "prod")):
@@ -132,7 +133,7 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
-    """Append to kernel `k` the lines that reduce the variable `acc` over a group's work items.
+    """Append to kernel `k` the lines that reduce its variable `acc` over the work items of a group.
 
     Afterwards each of the `lanes` work items has the result in `acc`.
     """
@@ -158,10 +159,10 @@ class _Pass:
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """Return the passes of a reduction over `axes`: one or two per run of adjacent axes.
+    """Return the passes of a reduction over `axes`, one or two for each run of adjacent axes.
 
-    Two are made where results are too few to keep the device busy: the first pass produces several
-    parts of each.
+    There are two passes if the results are too few to keep the device busy; the first pass then
+    produces several partial results for each result.
     """
     runs: list[list[int]] = []
     for axis in sorted(axes):
@@ -209,7 +210,7 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
 
 
 def _width_of(step: _Pass, source: DType) -> int:
-    """Return how many adjacent source elements a GPU work item loads at once in a reduction pass.
+    """Return how many adjacent elements a GPU work item loads in one access in a reduction pass.
 
     `source` is the source's dtype.
     """
@@ -221,11 +222,11 @@ def _width_of(step: _Pass, source: DType) -> int:
 def _shape_of_group(
     device: GridDevice, outer: int, n: int, inner: int, width: int
 ) -> tuple[int, int]:
-    """Return how a group of work items that reduces columns is arranged: (columns, rows).
+    """Return the arrangement of a group of work items that reduces columns: (across, down).
 
-    Work items next to each other read adjacent elements of a row, `width` each, together at least
-    LINE elements: more if the n rows are few or the groups are many, fewer if there are fewer
-    columns.
+    The group has `across` work items along a row and `down` rows of work items. Those along a row
+    read adjacent elements, `width` each. Together they read at least LINE elements: more if the n
+    rows are few or the groups are many, fewer if there are fewer columns.
     """
     across = 1
     while across < device.group and across * width < inner:
@@ -250,7 +251,7 @@ def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
 class _Reduction:
     """Writes the kernel of one reduction pass, in one of four forms of its loop.
 
-    `source` and `target` are (number of the buffer, dtype).
+    `source` and `target` are (buffer number, dtype) of the pass's operand and result.
     """
 
     def __init__(
@@ -306,7 +307,7 @@ class _Reduction:
     def group_row(self) -> Launch:
         """Return the launch of a reduction pass in which a group of work items reduces each row.
 
-        Where parts of a warp can exchange values, each such part reduces a short row of its own.
+        If parts of a warp can exchange values, each part of a warp reduces one short row.
         """
         k, acc, combine = self.k, self.acc, self.combine
         packs = ceil_div(self.chunk, self.width)
@@ -352,7 +353,8 @@ class _Reduction:
     def take(self, at: str, left: str = "") -> None:
         """Append lines that combine the pack at offset `at` of the source into the array `column`.
 
-        `left`: C expression of the number of elements there, if they may be fewer than a pack.
+        `left` is the C expression of the number of elements at that offset, if they may be fewer
+        than a pack; else "".
         """
         k, width = self.k, self.width
         if width == 1:
@@ -390,8 +392,8 @@ class _Reduction:
     def group_columns(self) -> Launch:
         """Return the launch of a reduction pass in which a group of work items reduces columns.
 
-        For devices that run a grid of work items. Each item has a pack of adjacent columns and some
-        of the rows; the items of a column combine their values in shared memory.
+        It suits GPUs. Each work item reduces some of the rows of a pack of adjacent columns; the
+        work items of the same columns combine their values in shared memory.
         """
         k, combine, width = self.k, self.combine, self.width
         across, down = _shape_of_group(
@@ -430,7 +432,7 @@ class _Reduction:
     def block_of_columns(self) -> Launch:
         """Return the launch of a reduction pass in which a work item reduces adjacent columns.
 
-        It suits CPUs, which run many work items in turn.
+        It suits CPUs, where each thread runs many work items one after the other.
         """
         k, acc, combine = self.k, self.acc, self.combine
         blocks = ceil_div(self.step.inner, BLOCK)
@@ -479,7 +481,7 @@ def _launch(
 
 
 def lanes_for(device: GridDevice, n: int) -> int:
-    """Return how many work items share the reduction of a row of n elements or packs.
+    """Return how many work items of a group reduce a row of n elements or packs together.
 
     It is a power of two, between 32 and the size of a group.
     """
@@ -490,10 +492,11 @@ def lanes_for(device: GridDevice, n: int) -> int:
 
 
 def row_lanes(device: GridDevice, packs: int) -> int:
-    """Return how many work items share each row of a fused region; a row has `packs` packs.
+    """Return how many work items of a group compute a row of `packs` packs of a fused region.
 
-    More share a long row, so that each can keep its packs in registers, or that fewer rows are in
-    the cache at a time.
+    A pack is the few adjacent elements that a work item loads in one access. A long row gets more
+    work items, so that each can keep its packs in registers, or so that fewer rows are in the cache
+    at a time.
     """
     lanes = lanes_for(device, packs)
     while lanes < device.widest and packs > HELD * lanes:
@@ -506,7 +509,7 @@ def reduce_plan(
 ) -> Plan | None:
     """Return the launch plan that reduces a tensor over given axes; None for complex dtypes.
 
-    `name` is that of the reduction, such as "sum"; `result` is the type of the result.
+    `name` is the name of the reduction, such as "sum"; `result` is the type of the result.
     """
     if source.dtype.is_complex:
         return None
@@ -527,7 +530,7 @@ def reduce_plan(
 
 
 def _register(op: str, name: str) -> None:
-    """Register a builder for the reduction op `op`; `name` is its reduction, such as "sum"."""
+    """Register a builder for the op named `op`; `name` is its kind of reduction, such as "sum"."""
 
     @kernel(op)
     def builder(
@@ -568,8 +571,8 @@ def combine_parts(
 ) -> Launch:
     """Return the launch that reduces the middle axis of (outer, parts, n) partial results.
 
-    `shape` is that shape. `source` is the number of their buffer; they have the dtype of the
-    accumulator. `target` is (number of the buffer, dtype) of the result.
+    `shape` is (outer, parts, n). `source` is the number of the buffer of the partial results, which
+    have the accumulator's dtype; `target` is (buffer number, dtype) of the result.
     """
     combine = combine_of(device, name, target[1])
     return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)

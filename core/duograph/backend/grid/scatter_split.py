@@ -1,8 +1,9 @@
-"""Split a fused region that ends in a scatter, for devices whose work items run in parallel.
+"""Splits a fused region that ends in a scatter, for GPUs, whose work items run in parallel.
 
-Two work items may not update one row. So the scatter runs as the op's own kernel, and the rest of
-the region, which computes the updates, as a fused kernel. `fused_regions` calls `split_scatter`
-before it plans a region and `joined` when the launches of the rest are known.
+Two work items must not update the same row at the same time. Therefore the scatter runs as the op's
+own kernel, and the rest of the region, which computes the updates, as a fused kernel.
+`fused_regions` calls `split_scatter` before it plans a region, and `joined` when the launches of
+the fused kernel are known.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class Split(NamedTuple):
     """A fused region divided into its final scatter and a graph of everything before it.
 
     Attributes:
-        graph: the region without the scatter. The updates of the scatter are one of its results.
-            None if nothing is left.
+        graph: the region without the scatter, with the scatter's updates as one of its results;
+            None if the region has no other op.
         buffers: numbers of the buffers that hold the results of `graph`.
         scatter: the launches of the scatter.
-        scratch: bytes of each temporary buffer of the call.
+        scratch: size in bytes of each temporary buffer of the call.
     """
 
     graph: Graph | None
@@ -81,8 +82,8 @@ def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Spl
 def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, int]) -> Launch:
     """Return the launch that initialises the result of a region's scatter with one value.
 
-    The value is that of node `target`, a fill or a constant. `buffer`: graph value -> buffer
-    number.
+    The value is that of graph value `target`, the result of a fill or constant node. `buffer` is a
+    dict from graph value to buffer number.
     """
     node = next(n for n in graph.nodes if target in n.results)
     value = node.attributes["value"]
@@ -97,7 +98,8 @@ def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, in
 def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
     """Return the launch plan of a split fused region: first the updates, then the scatter.
 
-    `plan` is the plan of `split.graph`, None if there is none. `n_params`: operands of the region.
+    `plan` is the plan of `split.graph`, or None if that is None. `n_params` is the number of the
+    region's operands.
     """
     if plan is None:
         return Plan(split.scatter, split.scratch)
@@ -106,7 +108,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """Return the launches of a plan with other buffers: number b becomes ``buffers[b]``."""
+    """Return the launches of a plan with renumbered buffers: number b becomes ``buffers[b]``."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

@@ -1,4 +1,4 @@
-"""Strides of tensors for kernel builders: dense and broadcast strides, merged axes.
+"""Computes strides of tensors for kernel builders: dense and broadcast strides, merged axes.
 
 All strides count elements. The functions are pure shape arithmetic; they read no tensor.
 """
@@ -29,7 +29,7 @@ def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
 def merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Merge adjacent axes that are contiguous in every buffer; return (sizes, strides per buffer).
+    """Merge adjacent axes that are contiguous in every buffer; return (sizes, strides by buffer).
 
     `steps` has the strides of each buffer along the axes of `shape`. At least one axis is left.
 

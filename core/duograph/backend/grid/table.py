@@ -1,8 +1,8 @@
-"""The kernel table of GPU-style devices: from an op's name to the builder of its launches.
+"""The kernel table of GPU-style devices, a dict from an op's name to a builder of launch plans.
 
 Kernel modules register builders at import; `GridBackend.plan` looks them up. A builder takes the
 device, operand types, result types and the op's attributes by keyword. It returns a plan, or None
-when it has no kernel for this combination; then the op is decomposed::
+if it has no kernel for these types and attributes; the op is then decomposed::
 
     @kernel("gather")
     def gather(device, types, results, *, axis): ...

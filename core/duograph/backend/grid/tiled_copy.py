@@ -1,8 +1,8 @@
-"""Copies that change the innermost axis, on a parallel grid: tiles go through shared memory.
+"""Writes transposing copies for GPUs, in which tiles pass through shared memory.
 
 Adjacent work items read adjacent elements of the source and write adjacent elements of the target;
 in between, a group of work items keeps a square tile in shared memory. `movement` calls
-`tiled_copy`; CPUs transpose there.
+`tiled_copy`; it has another kernel for CPUs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LANES, LINE, BAND = 32, 128, 8
 
 
 def tile_bytes(word: DType) -> int:
-    """Return the bytes of shared memory that `tiled_copy` needs for elements of a dtype."""
+    """Return how many bytes of shared memory `tiled_copy` needs for elements of dtype `word`."""
     side = max(LANES, LINE // word.itemsize)
     return side * (side + 1) * word.itemsize
 
@@ -44,8 +44,8 @@ def tiled_copy(
 ) -> Launch:
     """Return the launch of a transposing copy by square tiles in shared memory.
 
-    The source is dense along `dense_axis`, the target along the last axis. `sizes` are the merged
-    axes.
+    The source is dense along `dense_axis`, the target along the last axis. `sizes` are the sizes of
+    the merged axes.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -87,7 +87,7 @@ def tiled_copy(
 
 
 def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int) -> bool:
-    """Return whether a work item can access `each` adjacent words of a tensor at once.
+    """Return whether a work item can access `each` adjacent words of a tensor in one instruction.
 
     `axis` is the axis along which the tensor is dense, `extent` its size; `steps` and `offset` are
     the tensor's strides and offset.
@@ -99,8 +99,8 @@ def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int)
 def _position(k: Kernel, side: int, threads: int) -> None:
     """Append to kernel `k` definitions that tell a group which tile it copies.
 
-    They are `matrix`, `row` and `column`. A column counts along the source's dense axis, a row
-    along the target's.
+    They are `matrix`, `row` and `column`: the number of the matrix, and the tile's first row and
+    column. Columns are counted along the source's dense axis, rows along the target's.
     """
     k.line(
         f"enum {{ side = {side}, warps = {threads // LANES} }};",
@@ -117,8 +117,8 @@ def _position(k: Kernel, side: int, threads: int) -> None:
 def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
     """Append to kernel `k` the loops that read a tile, first to registers, then to shared memory.
 
-    `side` is the size of the tile, `each` the words that a work item reads of a row, `packs`
-    whether it reads them at once.
+    `side` is the number of rows and of columns of the tile, `each` the number of words that a work
+    item reads of a row; `packs` says whether it reads them in one instruction.
     """
     type_, steps = SUFFIX[word], side // (threads // LANES)
     k.lines.insert(0, f"    DG_SHARED {type_} tile[{side}][{side} + 1];")

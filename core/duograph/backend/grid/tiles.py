@@ -1,7 +1,7 @@
 """Tile sizes of matmul kernels: how large a part of the result a work item keeps in registers.
 
-They change the speed of a matmul and not its result. A backend may measure which is best
-(`measure`, for `duograph tune`) and store the choice.
+The sizes affect the speed of a matmul, never its result. `GridDevice.tiles` holds the choice. A
+backend may measure which size is best (`measure`, for `duograph tune`) and store it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Tiles:
     """The tile size of a matmul on a CPU, for 4-byte sums; 8-byte sums halve the rows.
 
     Attributes:
-        rows: rows of results in registers.
-        vectors: vectors of sixteen columns in registers.
+        rows: number of rows of results in registers.
+        vectors: number of vectors, of sixteen columns each, in registers.
     """
 
     rows: int
@@ -64,10 +64,11 @@ class GroupTiles:
     """The tile size of a matmul on a grid of parallel work items.
 
     Attributes:
-        each: a work item keeps a square of this many rows and columns of results in registers.
-        deep: how many elements of each line are in shared memory at a time: the products that are
-            summed between two barriers. Kernels lower it for sums of 8 bytes and on devices with
-            little shared memory.
+        each: number of rows, and of columns, of the square of results that a work item keeps in
+            registers.
+        deep: number of elements along the summed axis that are in shared memory at a time, between
+            two barriers. Kernels lower it for sums of 8 bytes and on devices with little shared
+            memory.
     """
 
     each: int
@@ -96,7 +97,8 @@ def side_of(device: GridDevice) -> int:
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
     """Time a float32 matmul of `side` x `side` matrices with each tile size.
 
-    Returns tile size -> seconds of the fastest run. The device's own choice is restored.
+    Returns a dict from tile size to seconds of the fastest run. The device's tile size is restored
+    afterwards.
     """
     device = backend.device(device_id)
     before = device.tiles
@@ -131,7 +133,7 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 
 
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
-    """Return the fastest tile size of a `measure` result.
+    """Return the fastest tile size; `found` is a result of `measure`.
 
     The default, which comes first, is returned if it is about as fast.
     """

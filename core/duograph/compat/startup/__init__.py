@@ -1,5 +1,5 @@
-"""The folder that `compat.alias` puts on the PYTHONPATH of child processes.
+"""The folder that `compat.alias` adds to the PYTHONPATH of child processes.
 
-It holds nothing but `sitecustomize`, which Python imports by itself when it starts. Nothing else
-may import from here.
+It holds only `sitecustomize`, a module that Python imports automatically when it starts. No other
+module may import this package.
 """

@@ -1,8 +1,9 @@
-"""Let `import mindspore` mean duograph in a child process of a program that runs so.
+"""Makes `import mindspore` import duograph in child processes of programs that do the same.
 
 Python imports this module when it starts, before anything else, because `compat.alias` has put its
-folder on PYTHONPATH. It loads duograph only when `mindspore` is imported, and then runs the
-`sitecustomize` module that it hides, if there is one. It must work in a Python without duograph.
+folder on PYTHONPATH. It loads duograph only when `mindspore` is imported. It also runs the
+`sitecustomize` module of the user that it hides, if there is one. It must work in a Python without
+duograph.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _VARIABLE = "DUOGRAPH_AS_MINDSPORE"
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Import hook that installs the alias at the first import of `mindspore`.
+    """Import hook that installs `compat.alias` at the first import of `mindspore`.
 
-    It then removes itself.
+    The alias makes `mindspore` import duograph. The hook then removes itself.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the module spec from the alias for `mindspore` or a module in it, else None."""
+        """Return the alias's module spec for `mindspore` or a module in it, else None."""
         if fullname.partition(".")[0] != "mindspore":
             return None
         alias = self._install()
@@ -41,14 +42,17 @@ class _Waiting(importlib.abc.MetaPathFinder):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterable[importlib.metadata.Distribution]:
-        """Return the distribution of the alias if `mindspore` is asked for by its name, else ()."""
+        """Return the alias's distribution if `context` names `mindspore`; () for other names."""
         if (getattr(context, "name", None) or "").lower() != "mindspore":
             return ()
         alias = self._install()
         return () if alias is None else alias.find_distributions(context)
 
     def _install(self) -> Any:
-        """Replace this hook by the alias and return it; None if duograph is not installed."""
+        """Replace this hook by the alias.
+
+        Return the alias, or None if duograph is not installed.
+        """
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if importlib.util.find_spec("duograph") is None:

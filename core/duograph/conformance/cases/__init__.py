@@ -1,7 +1,7 @@
 """The table of conformance test cases; each module here lists the `CASES` of one family of ops.
 
-They are collected automatically. A case names a function and how to make its arguments for a
-dtype. The shortest ones are a line:
+The modules are found automatically. A case has a function and says how to make its arguments for a
+dtype. The shortest cases have one line:
 
 ```python
 from ... import ops
@@ -18,8 +18,8 @@ CASES = [
 ]
 ```
 
-`unary`, `binary`, `ternary` and `reduction` make the standard kinds. Anything else is a function of
-`make` (see `case.Make`), run once for each dtype:
+`unary`, `binary`, `ternary` and `reduction` make samples of the standard kinds. All other samples
+come from a function of `make` (see `case.Make`), which is called once for each dtype:
 
 ```python
 def gather_samples(make: Make) -> Iterator[Sample]:
@@ -34,19 +34,21 @@ def gather_samples(make: Make) -> Iterator[Sample]:
 ```
 
 - Arguments are NumPy arrays and plain values; arrays become Tensors, also inside lists. `dtypes`
-  defaults to what the op declares (everything when it declares nothing, and integers too where they
-  are taken as float32). A public function that is no op must say its `dtypes`.
-- The oracle is the op's `reference`. For composites and functions it is their body run on reference
-  rules, which shows that the device agrees but not that the body is right: give them `oracle=`, a
-  NumPy function of the same arguments, wherever there is one.
-- Kinds wanted of every op: normal, odd, empty, noncontiguous, zero_d, error; nan where a dtype has
-  one; broadcast where two tensors meet. A kind that makes no sense is named in `without` with the
-  reason. `test_coverage.py` checks it.
+  defaults to what the op declares (all dtypes if it declares none, and also integers if the op
+  converts them to float32). A public function that is not an op must state its `dtypes`.
+- The oracle is the op's `reference`. For composites and functions it is their body computed with
+  the references of the ops that it calls. Such a test shows that the device agrees with the body,
+  but not that the body is right; therefore pass `oracle=`, a NumPy function of the same arguments,
+  wherever one exists.
+- Every op needs samples of the kinds normal, odd, empty, noncontiguous, zero_d and error; of the
+  kind nan for dtypes with a NaN; of the kind broadcast for two or more tensors. A kind that does
+  not apply is listed in `without` with the reason. `test_coverage.py` checks these rules.
 - `grad` and `second` are tested for every floating and complex dtype of a differentiable op. Draw
   values where the function is smooth (`low`, `high`, `make.distinct`); `grad=False` on a Sample
-  leaves one out, `grad=(0, 2)` on the case names the arrays.
-- Tolerances are those of `tolerance.py`; a case that needs others says them in `tol` (forward) or
-  `grad_tol`, and why in `why`.
+  excludes that sample, `grad=(0, 2)` on the case lists the positions of the arrays to differentiate
+  with respect to.
+- Tolerances are those of `tolerance.py`; a case that needs other tolerances states them in `tol`
+  (results) or `grad_tol` (gradients), and the reason in `why`.
 - An op that no user calls (`pooling.max_pool_grad`) gets a case of its own or is named in `covers`
   of the case that reaches it.
 
@@ -67,10 +69,10 @@ __all__ = ["all_cases", "families"]
 
 @cache
 def families() -> dict[str, list[str]]:
-    """Return the names of all conformance test cases, grouped by the module that defines them.
+    """Return a dict from family (name of a module here) to the names of its test cases.
 
     Raises:
-        ValueError: two cases have one name.
+        ValueError: two cases have the same name.
     """
     return {family: [c.name for c in cases] for family, cases in _modules().items()}
 

@@ -27,6 +27,7 @@ def away(*points: float, **kwargs: object) -> Callable[[Make], Iterator[Sample]]
     """Return a function that yields test samples with no input near the kinks `points`.
 
     At a kink of an activation function, finite differences do not approximate the gradient.
+    `kwargs` are passed to every call.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -100,7 +101,7 @@ def glu(x: Array, axis: int = -1) -> Array:
 
 
 def case(function: Any, oracle: Oracle, *points: float, **kwargs: object) -> OpCase:
-    """Return the test case of an activation function that is one op; covers its gradient op too."""
+    """Return the test case of an activation function that is one op, and of its gradient op."""
     op = of_op(function)
     assert op is not None
     covers = [OPS[f"{op.name}_grad"]] if op.bprop_rule else []

@@ -57,12 +57,15 @@ KINKS = (0.25, 2.0)  # a range in which functions with steps and kinks are smoot
 
 
 def no_complex(count: int, name: str) -> Bad:
-    """Return a test call that must fail: complex operands for an op of real numbers."""
+    """Return a test call that must fail: complex operands for an op of real numbers.
+
+    `count` is the number of operands, `name` the name of the op.
+    """
     return Bad((IMAGINARY,) * count, TypeError, rf"{name}: .*complex64")
 
 
 def distinct_pairs(make: Make) -> Iterator[Sample]:
-    """Yield test samples of two tensors without equal elements, where max and min have kinks."""
+    """Yield test samples of two tensors without equal elements, at which max and min have kinks."""
     for sample in binary(scalar=1)(make):
         if sample.kind not in ("normal", "broadcast", "odd", "zero_d") or make.dtype is bool_:
             yield sample
@@ -91,7 +94,7 @@ def division(make: Make) -> Iterator[Sample]:
 
 
 def sums(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a sum or product; for integer dtypes, one overflows."""
+    """Yield test samples of a sum or product; for integer dtypes, one sample overflows."""
     yield from binary()(make)
     if make.dtype.is_integer:
         most = np.full(2, np.iinfo(make.dtype.np).max, make.dtype.np)
@@ -132,7 +135,7 @@ def angle(x: Array) -> Array:
 def fused(function: Oracle) -> Oracle:
     """Return a test oracle that runs a NumPy function in float64 and rounds its result once.
 
-    A fused kernel rounds in the same way.
+    A kernel that computes several ops together rounds in the same way.
     """
 
     def oracle(*args: Array, **kwargs: object) -> Array:
@@ -152,7 +155,7 @@ def fused(function: Oracle) -> Oracle:
 
 
 def casts(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a cast to every dtype, without values that the dtype cannot hold."""
+    """Yield test samples of a cast to every dtype, with values that the dtype can hold."""
     for target in ALL:
         low = 0 if target.kind in "ub" else None
         for sample in unary(low)(make):

@@ -1,4 +1,4 @@
-"""Conformance test cases of attention, with expected results from the full matrix of weights."""
+"""Conformance test cases of attention, checked against the full matrix of weights in NumPy."""
 
 from __future__ import annotations
 
@@ -146,7 +146,14 @@ def attention(
     high: int,
     layout: str,
 ) -> tuple[Array, Array]:
-    """Compute attention (Vaswani et al., 2017) in NumPy, to test against.
+    """Compute attention (Vaswani et al., 2017) in NumPy, as the expected result of a test.
+
+    Args:
+        mask: True where a key is hidden from a query, or numbers to add to the scores; None for no
+            mask.
+        scale: factor of the scores.
+        low, high: bounds of the window: a query at position i sees keys at i + `low` to i + `high`.
+        layout: order of the axes of query, key and value, such as "BNSD" (`attention_layouts`).
 
     Returns the result and the log-sum-exp of each query's scores.
     """
@@ -169,7 +176,11 @@ def attention_gradient(
     high: int,
     layout: str,
 ) -> tuple[Array, Array, Array]:
-    """Compute the gradients of attention from all weights in NumPy, to test against."""
+    """Compute the gradients of attention in NumPy, as expected results of a test.
+
+    `out` and `log_sum` are the results of `attention`, `dout` is the cotangent of `out`; the other
+    parameters are those of `attention`. Returns the gradients with respect to query, key and value.
+    """
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
     weights, _ = _weights(q, k, mask, scale, low, high, wide(log_sum)[..., None])
@@ -239,7 +250,11 @@ def _apart(x: Array, heads: int, own: int) -> tuple[Array, Array, Array]:
 def self_attention(
     x: Array, mask: Array, heads: int, own: int, scale: float, low: int, high: int, layout: str
 ) -> tuple[Array, Array]:
-    """Compute attention of query, key and value packed in one array in NumPy, to test against."""
+    """Compute attention in NumPy, for query, key and value that are slices of one array.
+
+    `heads` is the number of query heads, `own` the number of key and value heads; the other
+    parameters and the results are those of `attention`.
+    """
     if not x.size:
         shape = (*x.shape[:2], heads, x.shape[2] // (heads + 2 * own))
         kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -260,7 +275,10 @@ def self_attention_gradient(
     high: int,
     layout: str,
 ) -> Array:
-    """Compute the gradient of self-attention for its packed operand in NumPy, to test against."""
+    """Compute in NumPy the gradient of `self_attention` with respect to its array `x`.
+
+    `out` and `log_sum` are the results of `self_attention`, `dout` is the cotangent of `out`.
+    """
     if not x.size:
         return np.zeros_like(x)
     made = attention_gradient(
@@ -316,7 +334,7 @@ def score_of(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Array:
-    """Compute `ops.flash_attention_score` in NumPy by its definition, to test against."""
+    """Compute `ops.flash_attention_score` in NumPy, as the expected result of a test."""
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape
     if query.ndim == 3:

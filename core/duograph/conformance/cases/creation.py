@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def dtyped(*calls: tuple[object, ...], name: str = "dtype") -> Samples:
-    """Return a function that yields test samples which pass the tested dtype by keyword."""
+    """Return a function that yields one test sample for each tuple of arguments in `calls`.
+
+    The tested dtype is passed by the keyword `name`.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:

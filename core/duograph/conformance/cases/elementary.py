@@ -21,7 +21,7 @@ from .arithmetic import SHAPES, TEXT, fused, no_complex
 
 
 def powers(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a power, mostly with positive bases, some with others."""
+    """Yield test samples of a power, mostly with positive bases, some with 0 or negative bases."""
     if make.dtype.is_floating or make.dtype.is_complex:
         yield from binary(0.3, 2.0, scalar=2)(make)
         x = np.array([-2, -2, 0, 0, 3]).astype(make.dtype.np)

@@ -45,7 +45,11 @@ def transformed(x: Array, axes: Sequence[int], inverse: bool, scale: float) -> A
 
 
 def ratios(*kinds: str, low: float = 1.5, operands: int = 2) -> Samples:
-    """Return a function that yields samples of positive operands; `kinds` ends each call."""
+    """Return a function that yields test samples of positive operands.
+
+    The last argument of each sample is one of the strings `kinds`, if there are any. `low` is the
+    least value, `operands` the number of operands; a third operand is between 0.2 and 0.8.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def call(kind: str, *shapes: tuple[int, ...], ends: tuple[str, ...] = kinds) -> Sample:
@@ -131,7 +135,10 @@ def reflections(make: Make) -> Iterator[Sample]:
 
 
 def squares(*rest: object) -> Samples:
-    """Return a function that yields matrices with distinct, positive eigenvalues."""
+    """Return a function that yields test samples of square matrices with distinct eigenvalues.
+
+    `rest` are the arguments after the matrix.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:

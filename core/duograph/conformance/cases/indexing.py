@@ -36,7 +36,7 @@ SELECTS = {"broadcast": "indices select, they do not broadcast"}
 def distinct(make: Make, count: int, below: int, dtype: DType = int64) -> Array:
     """Return `count` distinct random indices below `below` for a test sample.
 
-    With duplicates, finite differences would not approximate the gradient of a scatter.
+    With equal indices, finite differences would not approximate the gradient of a scatter.
     """
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
@@ -44,7 +44,7 @@ def distinct(make: Make, count: int, below: int, dtype: DType = int64) -> Array:
 def rows(once: bool) -> Samples:
     """Return a function that yields test samples of scatters: a tensor, indices, updates.
 
-    `once`: whether no index occurs twice.
+    `once` says whether all indices of a sample are different.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -108,7 +108,7 @@ def taken(x: Array, axis: int, index: Array) -> Array:
 
 def element_updates(make: Make) -> Iterator[Sample]:
     def at(*shape: int, axis: int, below: int, dtype: DType = int64) -> Array:
-        """Return random indices for a scatter of elements that differ along the axis."""
+        """Return random indices for a scatter of elements, all different along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
         stacked = np.array(found, np.int64).reshape(*other, shape[axis])
@@ -143,7 +143,7 @@ def put_elements(add: bool) -> Oracle:
 
 
 def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
-    """Call `Tensor.scatter_add` as a function, for its test case."""
+    """Call `Tensor.scatter_add`; the function that its test case calls."""
     return input.scatter_add(axis, index, src)
 
 
@@ -282,7 +282,7 @@ def segmented(mode: str) -> Oracle:
 
 
 class Index:
-    """Object whose brackets return an index expression as a value: ``at[1:, None]``, for tests."""
+    """Object whose brackets return the index expression, such as ``at[1:, None]``, for tests."""
 
     def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
@@ -335,12 +335,12 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """Return `x[index]`, as the function that the test cases of indexing test."""
+    """Return `x[index]`; the function that the test cases of indexing call."""
     return x[index]
 
 
 def write(x: Tensor, index: Array, value: Array) -> Tensor:
-    """Return a copy of tensor `x` after `x[index] = value`; `x` stays unchanged."""
+    """Return a copy of tensor `x` in which `value` was assigned to `[index]`."""
     out = identity(x)
     out[index] = value
     return out

@@ -45,7 +45,12 @@ def pairs(
     broadcast: bool = True,
     **kwargs: Any,
 ) -> Callable[[Make], Iterator[Sample]]:
-    """Return a function that yields test samples of a loss of two tensors, away from its kinks."""
+    """Return a function that yields test samples of a loss of two tensors, for each reduction.
+
+    The first tensor is between `low` and `high`, the second between the two numbers in `second`, if
+    given, else in the same range. `broadcast` says whether the tensors may have different shapes.
+    `kwargs` are passed to every call.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def two(*shape: int) -> tuple[Array, Array]:
@@ -70,7 +75,7 @@ def pairs(
 
 
 def loss_of(each: Oracle) -> Oracle:
-    """Return a test oracle of a loss: NumPy function `each` of the elements, reduced."""
+    """Return a test oracle of a loss: the function `each` of the elements, then the reduction."""
 
     def oracle(x: Array, y: Array, reduction: str, **kwargs: Any) -> Array:
         return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)
@@ -183,7 +188,8 @@ def distribution_of(
 def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterator[Sample]]:
     """Return a function that yields test samples of a weighted loss.
 
-    They are predictions, targets and weights.
+    A sample has predictions between `low` and `high`, targets, weights and, if `positive`, weights
+    of the positive class.
     """
 
     def samples(make: Make) -> Iterator[Sample]:

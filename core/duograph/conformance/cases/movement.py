@@ -20,7 +20,7 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 def lists(*rows: tuple[Any, ...]) -> Samples:
     """Return a function that yields test samples of an op on lists of tensors.
 
-    It takes the shapes of the tensors.
+    A row is the kind of sample, the shapes of the tensors in the list, and the other arguments.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -59,7 +59,7 @@ def cut(x: Array, sizes: Any, axis: int = 0) -> list[Array]:
 
 
 def updates(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a slice assignment: tensor, new values, bounds of the slice."""
+    """Yield test samples of a slice assignment: tensor, new values, begin, end and strides."""
     yield Sample((make(4, 5), make(2, 2), (1, 4), (3, -1), (1, -3)))
     yield Sample((make(), make(), (), (), ()), kind="zero_d")
     yield Sample((make(3, 4), make(0, 4), (0, 0), (0, 4), (1, 1)), kind="empty")

@@ -35,8 +35,8 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: obje
     """Return a function that yields test samples of an optimiser step.
 
     The op is `step(param, *slots, grad, *rates)`. A slot is a tensor of the optimiser's state;
-    those
-    numbered in `positive` hold squares.
+    `slots` and `rates` are the numbers of these arguments. The slots numbered in `positive` hold
+    squares, so their samples are positive. `kwargs` are passed to every call.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -62,7 +62,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: obje
 
 
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
-    """Return a test oracle of an optimiser step: a float64 formula, cast to operand dtypes."""
+    """Return a test oracle of an optimiser step: a formula in float64, cast to operand dtypes."""
 
     def oracle(param: Array, *rest: Array, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]
@@ -157,7 +157,7 @@ def ftrl(p, a, z, g, lr, l1=0.0, l2=0.0, lr_power=-0.5):
 
 
 def statistics(make: Make) -> Iterator[Sample]:
-    """Yield test samples of the update of moving averages, with a few channels each."""
+    """Yield test samples of the update of batch normalisation's moving averages."""
 
     def call(shape: tuple[int, ...], kind: str = "normal", **kwargs: object) -> Sample:
         return Sample(tuple(make(*shape, low=0.1, high=1) for _ in range(4)), kwargs, kind)

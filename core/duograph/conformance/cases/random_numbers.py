@@ -1,4 +1,4 @@
-"""Conformance test cases of random ops; a generator state determines their results to the bit."""
+"""Conformance test cases of random ops, whose results depend only on the generator's state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def state(make: Make) -> Array:
 
 
 def drawn(make: Make, *rest: object) -> Iterator[Sample]:
-    """Yield test samples of a random op, one for each kind of output shape and random state."""
+    """Yield test samples of a random op: generator state, shape of the result, then `rest`."""
     kinds = {(3, 4): "normal", (): "zero_d", (0, 3): "empty", (7, 11, 3): "odd", (1031,): "odd"}
     for shape, kind in kinds.items():
         yield Sample((state(make), shape, *rest), kind=kind)
@@ -65,7 +65,7 @@ def permutations(make: Make) -> Iterator[Sample]:
 
 
 def dropped(make: Make, shaped: bool) -> Iterator[Sample]:
-    """Yield test samples of a dropout op: tensors of several shapes and a drop probability."""
+    """Yield test samples of a dropout op: tensor, generator state and probability of dropping."""
 
     def call(x: Array, p: float, kind: str = "normal") -> Sample:
         return Sample((x, state(make), p, *([x.shape] if shaped else [])), kind=kind)
@@ -92,7 +92,7 @@ def weighted(make: Make) -> Iterator[Sample]:
 
 
 def gammas(make: Make) -> Iterator[Sample]:
-    """Yield test samples of gamma-distributed numbers, over several shape parameters."""
+    """Yield test samples of gamma-distributed numbers: generator state, alpha, shape."""
     yield Sample((state(make), make(3, 4, low=0.3, high=3), (3, 4)))
     yield Sample((state(make), make(4, low=0.3, high=3), (3, 4)), kind="broadcast")
     yield Sample((state(make), make(low=0.3, high=3), ()), kind="zero_d")

@@ -18,7 +18,11 @@ TOL = {float16: 1e-2, bfloat16: 8e-2}
 
 
 def samples(make: Make, gates: int, cell: bool = False, **kwargs: object) -> Iterator[Sample]:
-    """Yield test samples of one step of a recurrent layer: n rows with h hidden units."""
+    """Yield test samples of one time step of a recurrent layer.
+
+    `gates` is the number of gates; `cell` says whether the layer has a cell state beside the hidden
+    state. `kwargs` are passed to every call.
+    """
 
     def call(
         n: int, h: int, kind: str = "normal", bias: bool = True, x: Array | None = None
@@ -48,7 +52,7 @@ def _wide(*arrays: Array | float) -> list[Any]:
 def rnn(
     x: Array, h: Array, weight: Array, bias: Array | None = None, relu_gate: bool = False
 ) -> Array:
-    """Compute one time step of a plain recurrent layer (tanh or ReLU) in NumPy, to test against."""
+    """Compute one time step of a plain recurrent layer (tanh or ReLU) in NumPy."""
     a, b, w, c = _wide(x, h, weight, 0.0 if bias is None else bias)
     out = a + b @ w.T + c
     return (np.maximum(out, 0) if relu_gate else np.tanh(out)).astype(x.dtype)
@@ -57,7 +61,7 @@ def rnn(
 def lstm(
     x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None
 ) -> tuple[Array, ...]:
-    """Compute one LSTM time step (Hochreiter and Schmidhuber, 1997) in NumPy, to test against.
+    """Compute one LSTM time step (Hochreiter and Schmidhuber, 1997) in NumPy.
 
     Gates are in the order i, f, g, o.
     """
@@ -68,7 +72,7 @@ def lstm(
 
 
 def gru(x: Array, h: Array, weight: Array, bias: Array | None = None) -> Array:
-    """Compute one GRU time step (Cho et al., 2014) in NumPy, to test against; gates r, z, n."""
+    """Compute one GRU time step (Cho et al., 2014) in NumPy, with gates in the order r, z, n."""
     a, b, w, d = _wide(x, h, weight, 0.0 if bias is None else bias)
     (xr, xz, xn), (hr, hz, hn) = np.split(a, 3, axis=1), np.split(b @ w.T + d, 3, axis=1)
     z = _sigmoid(xz + hz)

@@ -1,4 +1,4 @@
-"""Conformance test cases of reductions, cumulative sums, softmax and functions made of these."""
+"""Conformance test cases of reductions, cumulative sums, softmax and functions composed of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,11 @@ def primitive(
 def along(
     *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: object
 ) -> Samples:
-    """Return a function that yields test samples of a function of a tensor and one axis."""
+    """Return a function that yields test samples of a function of a tensor and one axis.
+
+    With `distinct`, all elements are different. `low` is the least element; `empty` says whether an
+    axis of length 0 is tested. `kwargs` are passed to every call.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -112,7 +116,7 @@ def scans(make: Make) -> Iterator[Sample]:
 def products(make: Make) -> Iterator[Sample]:
     """Yield test samples of a product, with values near 1 and a few zeros.
 
-    The gradient of a product is hard to compute where elements are zero.
+    At elements that are 0, the gradient of a product cannot be computed by division.
     """
     for sample in scans(make):
         x = sample.args[0]
@@ -177,7 +181,7 @@ def log_softmax_of(x: Array, axis: int) -> Array:
 
 
 def pairs(make: Make) -> Iterator[Sample]:
-    """Yield test samples for the gradient op of softmax: a result of softmax and its gradient."""
+    """Yield test samples for the gradients of softmax and log_softmax: result and cotangent."""
     for sample in along()(make):
         x = -np.abs(sample.args[0])  # as results of log_softmax are
         yield Sample((x, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)

@@ -15,7 +15,10 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[object, ...], **kwargs: object) -> Samples:
-    """Return a function that yields test samples of a sorting op: distinct elements, ties, NaN."""
+    """Return a function that yields test samples of a sorting op, with ties and NaN.
+
+    Each of `calls` is a tuple of the arguments after the tensor; `kwargs` are passed to every call.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:
@@ -32,7 +35,7 @@ def ordered(*calls: tuple[object, ...], **kwargs: object) -> Samples:
 
 
 def arranged(x: Array, axis: int, descending: bool) -> Array:
-    """Return a stable argsort along an axis computed in NumPy, NaN last, to test against."""
+    """Return a stable argsort along an axis, computed in Python, with NaN last."""
     sign = -1 if descending else 1
 
     def key(row: Array) -> list[int]:

@@ -59,9 +59,10 @@ def shape_after(x: Ints, w: Ints, stride: Ints, padding: Pairs, dilation: Ints) 
 
 
 def array_of(make: Make, kind: str, shape: Ints, which: int, first: int = 0) -> Array:
-    """Return operand number `which` of a windowed op for a test sample of the given kind.
+    """Return operand number `which`, of the given shape, for a test sample of a windowed op.
 
-    Only operand `first` has NaN or is not contiguous.
+    In samples of kind nan or noncontiguous, only operand number `first` has NaN or is not
+    contiguous.
     """
     if which != first or kind in ("normal", "empty", "odd"):
         return make(*shape)
@@ -107,7 +108,7 @@ def wide(x: Array) -> Array:
 def _walk(
     x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
-    """Yield (output, kernel, input) positions of a sliding window, without the padding."""
+    """Yield (output, kernel, input) positions of a sliding window, except those in the padding."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
             i = tuple(
@@ -216,7 +217,7 @@ def last(samples: Samples) -> Samples:
 
 
 def last_of(oracle: Oracle) -> Oracle:
-    """Return a channels-last test oracle that calls a NumPy function for channels-first."""
+    """Return a channels-last test oracle that calls a channels-first NumPy function."""
 
     def found(x: Array, *others: Array, **attributes: object) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
@@ -292,7 +293,7 @@ def avg_pools(of_gradient: bool) -> Samples:
 
 
 def _cells(size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Pairs) -> Iterator[Any]:
-    """Yield each output position of a sliding window with the input positions in its window."""
+    """Yield (output position, input positions in its window) of a sliding window."""
     for o in np.ndindex(*out):
         inside = []
         for k in np.ndindex(*kernel):

@@ -20,19 +20,19 @@ __all__ = ["Dither", "Flanger", "Overdrive", "Phaser"]
 
 
 class Overdrive(AudioTransform):
-    """Amplifies and clips softly (`mindspore.dataset.audio.Overdrive`).
+    """Amplifies a waveform and clips it softly (`mindspore.dataset.audio.Overdrive`).
 
     With ``t = clip(x * gain + color / 200)``, where ``clip(t) = t - t ** 3 / 3`` between -1 and 1
     and 2/3 in size outside: ``y[i] = t[i] - t[i - 1] + 0.995 * y[i - 1]``. The result is ``x / 2 +
     0.75 * y``, between -1 and 1.
 
     Args:
-        gain: decibels, 0 to 100.
-        color: 0 to 100; how much of the even harmonics there is.
+        gain: amplification in decibels, 0 to 100.
+        color: amount of even harmonics, 0 to 100.
 
     Raises:
-        TypeError: an argument that is no number.
-        ValueError: an argument outside its range.
+        TypeError: an argument is no number.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -54,7 +54,10 @@ class Overdrive(AudioTransform):
 
 
 def _wave(triangular: bool, size: int, low: float, high: float, phase: float) -> Array:
-    """Return one period of a sine or triangle between two values, which starts at a phase."""
+    """Return one period of a sine or triangle wave between `low` and `high`.
+
+    The wave has `size` samples and starts at `phase`, in radians.
+    """
     point = ((np.arange(size) + int(phase / math.tau * size + 0.5)) % size) / size
     if triangular:
         wave = np.abs((point + 0.75) % 1 * 2 - 1)
@@ -67,17 +70,17 @@ class Phaser(AudioTransform):
     """Adds an echo whose delay varies (`mindspore.dataset.audio.Phaser`).
 
     Args:
-        sample_rate: samples in a second, such as 44100.
-        gain_in: factor of the signal, 0 to 1.
-        gain_out: factor of the result, which is then limited to -1 to 1; 0 to 1e9.
-        delay_ms: longest delay in milliseconds, up to 5, and half a sample at least.
+        sample_rate: samples per second, such as 44100.
+        gain_in: factor for the input signal, 0 to 1.
+        gain_out: factor for the result, 0 to 1e9; the product is clipped to -1 to 1.
+        delay_ms: longest delay in milliseconds, at most 5 and at least half a sample.
         decay: strength of the echo, 0 to 0.99.
-        mod_speed: how often the delay varies, in Hz, 0.1 to 2.
-        sinusoidal: whether it varies as a sine, or as a triangle.
+        mod_speed: frequency in Hz with which the delay varies, 0.1 to 2.
+        sinusoidal: whether the delay varies as a sine; otherwise as a triangle wave.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -125,24 +128,26 @@ class Phaser(AudioTransform):
 
 
 class Flanger(AudioTransform):
-    """Adds the signal with a short delay that varies (`mindspore.dataset.audio.Flanger`).
+    """Adds a delayed copy of the signal whose delay varies (`mindspore.dataset.audio.Flanger`).
 
     The signal is (..., channel, time).
 
     Args:
-        sample_rate: samples in a second, such as 44100.
+        sample_rate: samples per second, such as 44100.
         delay: shortest delay in milliseconds, 0 to 30.
-        depth: how far the delay varies in milliseconds, 0 to 10.
-        regen: percentage of the delayed signal that is delayed again, -95 to 95.
-        width: percentage of the delayed signal that is added, 0 to 100.
-        speed: how often the delay varies, in Hz, 0.1 to 10.
-        phase: percentage of a period by which channels differ, 0 to 100.
-        modulation: whether the delay varies as a sine or as a triangle.
-        interpolation: how samples are read between two positions.
+        depth: range in which the delay varies in milliseconds, 0 to 10.
+        regen: percentage of the delayed signal that is fed back into the delay, -95 to 95.
+        width: percentage of the delayed signal that is added to the result, 0 to 100.
+        speed: frequency in Hz with which the delay varies, 0.1 to 10.
+        phase: shift between the variations of neighbouring channels, in percent of a period, 0 to
+            100.
+        modulation: whether the delay varies as a sine or as a triangle wave.
+        interpolation: how values between two samples are computed.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called, a signal without channels.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the signal has no axis of
+            channels.
 
     Examples:
         >>> import numpy as np
@@ -213,16 +218,16 @@ _BITS = 16  # of a sample after Dither
 class Dither(AudioTransform):
     """Adds noise and rounds to 16 bits (`mindspore.dataset.audio.Dither`).
 
-    As in MindSpore, the noise in units of the last bit is: for TPDF a triangle over the time, from
-    0 over 1 to 0; for RPDF one number for all samples, a random sample of the signal minus a half;
-    for GPDF one number too, the sum of seven random samples.
+    The noise is MindSpore's. In units of the last bit it is, for TPDF, a triangle over time that
+    rises from 0 to 1 and falls to 0; for RPDF, one number for all samples: a randomly chosen sample
+    of the signal minus 1/2; for GPDF, also one number: the sum of seven randomly chosen samples.
 
     Args:
-        density_function: the noise.
-        noise_shaping: add the error of each sample to the next one.
+        density_function: the kind of noise.
+        noise_shaping: add the rounding error of each sample to the next one.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
 
     Examples:
         >>> import numpy as np
@@ -254,7 +259,7 @@ class Dither(AudioTransform):
         return found.reshape(signal.shape)
 
     def _noise(self, rows: Array) -> Array | float:
-        """Return the noise for rows (channels, time), in steps of the last bit."""
+        """Return the noise to be added to `rows` (channels, time), in units of the last bit."""
         if self.density is DensityFunction.TPDF:
             return np.asarray(np.bartlett(rows.shape[1] + 2)[:-1][: rows.shape[1]])
         drawn = config.random_numbers().integers(rows.shape, size=(7, 2))

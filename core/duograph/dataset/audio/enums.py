@@ -1,6 +1,6 @@
 """Enumerations of audio transforms, such as the kinds of windows and mel scales.
 
-Users pass the members to the transforms of this package.
+Users pass their members to the transforms of this package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class BorderType(str, enum.Enum):
-    """How a waveform is continued at its ends."""
+    """How a waveform is continued beyond its first and last samples."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -23,7 +23,7 @@ class BorderType(str, enum.Enum):
 
 
 class DensityFunction(str, enum.Enum):
-    """The noise of `Dither`."""
+    """Kinds of noise of `Dither`."""
 
     TPDF = "TPDF"
     RPDF = "RPDF"
@@ -31,7 +31,7 @@ class DensityFunction(str, enum.Enum):
 
 
 class FadeShape(str, enum.Enum):
-    """The curves of `Fade`."""
+    """Shapes of the curves of `Fade`."""
 
     QUARTER_SINE = "quarter_sine"
     HALF_SINE = "half_sine"
@@ -41,7 +41,7 @@ class FadeShape(str, enum.Enum):
 
 
 class GainType(str, enum.Enum):
-    """What the gain of `Vol` is."""
+    """The unit of the gain of `Vol`."""
 
     AMPLITUDE = "amplitude"
     POWER = "power"
@@ -49,56 +49,56 @@ class GainType(str, enum.Enum):
 
 
 class Interpolation(str, enum.Enum):
-    """How `Flanger` reads between two samples."""
+    """How `Flanger` computes values between two samples."""
 
     LINEAR = "linear"
     QUADRATIC = "quadratic"
 
 
 class MelType(str, enum.Enum):
-    """The scales of mel filters."""
+    """Mel scales, which convert frequencies to perceived pitches."""
 
     HTK = "htk"
     SLANEY = "slaney"
 
 
 class Modulation(str, enum.Enum):
-    """The wave of `Flanger`."""
+    """The wave with which `Flanger` varies its delay."""
 
     SINUSOIDAL = "sinusoidal"
     TRIANGULAR = "triangular"
 
 
 class NormMode(str, enum.Enum):
-    """How a cosine transform is normalised."""
+    """Normalisations of a cosine transform."""
 
     ORTHO = "ortho"
     NONE = "none"
 
 
 class NormType(str, enum.Enum):
-    """How mel filters are normalised."""
+    """Normalisations of mel filters."""
 
     SLANEY = "slaney"
     NONE = "none"
 
 
 class ResampleMethod(str, enum.Enum):
-    """The windows of `Resample`."""
+    """Windows of the filter of `Resample`."""
 
     SINC_INTERPOLATION = "sinc_interpolation"
     KAISER_WINDOW = "kaiser_window"
 
 
 class ScaleType(str, enum.Enum):
-    """What `AmplitudeToDB` converts."""
+    """Whether `AmplitudeToDB` converts powers or magnitudes."""
 
     POWER = "power"
     MAGNITUDE = "magnitude"
 
 
 class WindowType(str, enum.Enum):
-    """The windows of spectrograms."""
+    """Window functions of spectrograms."""
 
     BARTLETT = "bartlett"
     BLACKMAN = "blackman"

@@ -1,6 +1,7 @@
-"""Audio filters: second-order sections by their published formulas, and general ones.
+"""Audio filters: second-order sections by their published formulas, and general linear filters.
 
-The formulas are those of R. Bristow-Johnson's audio EQ cookbook. SciPy runs the filters.
+For users, in `Dataset.map`. The formulas are those of R. Bristow-Johnson's audio EQ cookbook. SciPy
+runs the filters.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ __all__ = [
 
 
 def filtered(owner: str, signal: Array, b: Sequence[float], a: Sequence[float]) -> Array:
-    """Return a signal after a filter with the numerator `b` and the denominator `a`.
+    """Filter a signal along its last axis by the linear filter with coefficients `b` and `a`.
+
+    `b` is the numerator and `a` the denominator.
 
     Raises:
-        ImportError: SciPy is not installed.
+        ImportError: SciPy is not installed; `owner` is the transform, for the message.
     """
     try:
         from scipy.signal import lfilter
@@ -50,7 +53,7 @@ class _Section(AudioTransform):
     ) -> tuple[float, float, float]:
         """Check a filter's arguments; return (cos w, sin w, sin w / (2 q)).
 
-        w is the angle by which the frequency advances in one sample.
+        w is the angle, in radians, by which a wave of the given frequency advances in one sample.
         """
         owner = type(self).__name__
         if checked_number(owner, "sample_rate", sample_rate) == 0:
@@ -63,7 +66,7 @@ class _Section(AudioTransform):
 
 
 class Biquad(_Section):
-    """A second-order section by its six coefficients (`mindspore.dataset.audio.Biquad`).
+    """A second-order filter with the given coefficients (`mindspore.dataset.audio.Biquad`).
 
     Raises:
         ValueError: `a0` is 0.
@@ -84,7 +87,8 @@ class Biquad(_Section):
 
 
 class AllpassBiquad(_Section):
-    """Turns the phase around a frequency (`mindspore.dataset.audio.AllpassBiquad`).
+    """Shifts the phase of frequencies near `central_freq`
+    (`mindspore.dataset.audio.AllpassBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -96,7 +100,7 @@ class AllpassBiquad(_Section):
 
 
 class BandBiquad(_Section):
-    """Passes a band, for tones or with `noise` for noise (`mindspore.dataset.audio.BandBiquad`).
+    """Passes a band of frequencies around `central_freq` (`mindspore.dataset.audio.BandBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -117,7 +121,8 @@ class BandBiquad(_Section):
 
 
 class BandpassBiquad(_Section):
-    """Passes a band (`mindspore.dataset.audio.BandpassBiquad`).
+    """Passes a band of frequencies around `central_freq`
+    (`mindspore.dataset.audio.BandpassBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -136,7 +141,7 @@ class BandpassBiquad(_Section):
 
 
 class BandrejectBiquad(_Section):
-    """Stops a band (`mindspore.dataset.audio.BandrejectBiquad`).
+    """Removes a band of frequencies (`mindspore.dataset.audio.BandrejectBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -148,7 +153,7 @@ class BandrejectBiquad(_Section):
 
 
 class _Shelf(_Section):
-    """Base class of filters that raise or lower all frequencies on one side of a given one."""
+    """Base class of filters that amplify all frequencies on one side of a given one."""
 
     def _shelf(self, sample_rate: int, gain: float, frequency: float, q: float, sign: int) -> None:
         c, _, alpha = self._angle(sample_rate, frequency, q)
@@ -166,12 +171,12 @@ class _Shelf(_Section):
 
 
 class BassBiquad(_Shelf):
-    """Raises or lowers low frequencies (`mindspore.dataset.audio.BassBiquad`).
+    """Amplifies or attenuates low frequencies (`mindspore.dataset.audio.BassBiquad`).
 
     Args:
-        sample_rate: samples in a second.
-        gain: in dB.
-        central_freq, Q: where the change happens, and how sharply.
+        sample_rate: samples per second.
+        gain: amplification of these frequencies in dB.
+        central_freq, Q: frequency in Hz of the transition, and its steepness.
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -184,7 +189,7 @@ class BassBiquad(_Shelf):
 
 
 class TrebleBiquad(_Shelf):
-    """Raises or lowers high frequencies (`mindspore.dataset.audio.TrebleBiquad`).
+    """Amplifies or attenuates high frequencies (`mindspore.dataset.audio.TrebleBiquad`).
 
     Arguments and errors are those of `BassBiquad`.
     """
@@ -196,7 +201,7 @@ class TrebleBiquad(_Shelf):
 
 
 class EqualizerBiquad(_Section):
-    """Raises or lowers a band (`mindspore.dataset.audio.EqualizerBiquad`).
+    """Amplifies or attenuates a band of frequencies (`mindspore.dataset.audio.EqualizerBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -210,7 +215,7 @@ class EqualizerBiquad(_Section):
 
 
 class HighpassBiquad(_Section):
-    """Passes high frequencies (`mindspore.dataset.audio.HighpassBiquad`).
+    """Passes frequencies above `cutoff_freq` (`mindspore.dataset.audio.HighpassBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -223,7 +228,7 @@ class HighpassBiquad(_Section):
 
 
 class LowpassBiquad(_Section):
-    """Passes low frequencies (`mindspore.dataset.audio.LowpassBiquad`).
+    """Passes frequencies below `cutoff_freq` (`mindspore.dataset.audio.LowpassBiquad`).
 
     Raises:
         ValueError: `sample_rate` is 0, or `Q` is not in (0, 1].
@@ -245,7 +250,7 @@ class DeemphBiquad(_Shelf):
         sample_rate: 44100 or 48000.
 
     Raises:
-        ValueError: another rate.
+        ValueError: `sample_rate` is another one.
     """
 
     def __init__(self, sample_rate: int) -> None:
@@ -273,13 +278,13 @@ _RIAA = {
 
 
 class RiaaBiquad(_Section):
-    """Plays back records cut by the RIAA curve (`mindspore.dataset.audio.RiaaBiquad`).
+    """Undoes the RIAA equalisation of vinyl records (`mindspore.dataset.audio.RiaaBiquad`).
 
     Args:
         sample_rate: 44100, 48000, 88200 or 96000.
 
     Raises:
-        ValueError: another rate.
+        ValueError: `sample_rate` is another one.
     """
 
     def __init__(self, sample_rate: int) -> None:
@@ -297,14 +302,16 @@ class RiaaBiquad(_Section):
 
 
 class LFilter(AudioTransform):
-    """A filter by its coefficients (`mindspore.dataset.audio.LFilter`).
+    """A linear filter with the given coefficients (`mindspore.dataset.audio.LFilter`).
 
     Args:
-        a_coeffs, b_coeffs: denominator and numerator, of one length, lowest delay first.
-        clamp: cut the result at -1 and 1.
+        a_coeffs, b_coeffs: coefficients of the denominator and of the numerator, equally many, the
+            one for the lowest delay first.
+        clamp: clip the result to -1 to 1.
 
     Raises:
-        ValueError: lists of different lengths, or a first denominator of 0.
+        ValueError: the lists differ in length or are empty, or the first coefficient of the
+            denominator is 0.
 
     Examples:
         >>> import numpy as np
@@ -330,7 +337,7 @@ class LFilter(AudioTransform):
 
 
 class Filtfilt(LFilter):
-    """A filter that runs forwards and backwards (`mindspore.dataset.audio.Filtfilt`).
+    """A linear filter that runs forwards and then backwards (`mindspore.dataset.audio.Filtfilt`).
 
     Arguments and errors are those of `LFilter`.
     """

@@ -1,6 +1,6 @@
 """Audio transforms of the level of a signal, sample by sample, and masks of bands.
 
-`dataset.audio` exports them for `Dataset.map`.
+`dataset.audio` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = [
 
 
 class AmplitudeToDB(AudioTransform):
-    """Converts to decibels (`mindspore.dataset.audio.AmplitudeToDB`).
+    """Converts powers or magnitudes to decibels (`mindspore.dataset.audio.AmplitudeToDB`).
 
     Args:
         stype: whether the signal is a power or a magnitude.
-        ref_value: what 0 dB stands for.
-        amin: smaller values are raised to it.
-        top_db: values more than this below the largest are raised.
+        ref_value: the value that becomes 0 dB.
+        amin: smaller values are replaced by this one.
+        top_db: values that are more than this below the largest are raised to that limit.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
         ValueError: `amin` is not above 0, or `top_db` is below 0.
 
     Examples:
@@ -66,7 +66,8 @@ class AmplitudeToDB(AudioTransform):
 
 
 class DBToAmplitude(AudioTransform):
-    """Converts decibels to powers of amplitudes (`mindspore.dataset.audio.DBToAmplitude`).
+    """Converts decibels x to ``ref * (10 ** (0.1 * x)) ** power``
+    (`mindspore.dataset.audio.DBToAmplitude`).
 
     Examples:
         >>> import numpy as np
@@ -109,10 +110,10 @@ class Angle(_Complex):
 
 
 class ComplexNorm(_Complex):
-    """A power of the size of complex numbers (..., 2) (`mindspore.dataset.audio.ComplexNorm`).
+    """A power of the magnitude of complex numbers (..., 2) (`mindspore.dataset.audio.ComplexNorm`).
 
     Raises:
-        ValueError: a negative power.
+        ValueError: `power` is negative.
 
     Examples:
         >>> import numpy as np
@@ -129,11 +130,11 @@ class ComplexNorm(_Complex):
 
 
 class Magphase:
-    """A power of the size, and the angle, of complex numbers (..., 2)
+    """A power of the magnitude, and the angle, of complex numbers (..., 2)
     (`mindspore.dataset.audio.Magphase`).
 
     Raises:
-        ValueError: a negative power.
+        ValueError: `power` is negative.
 
     Examples:
         >>> import numpy as np
@@ -153,10 +154,10 @@ class Contrast(AudioTransform):
     """Makes a signal louder without changing its peaks (`mindspore.dataset.audio.Contrast`).
 
     Args:
-        enhancement_amount: 0 to 100.
+        enhancement_amount: strength of the effect, 0 to 100.
 
     Raises:
-        ValueError: outside the range.
+        ValueError: the argument is outside the range.
     """
 
     def __init__(self, enhancement_amount: float = 75.0) -> None:
@@ -169,7 +170,7 @@ class Contrast(AudioTransform):
 
 
 class DCShift(AudioTransform):
-    """Shifts a signal, limited near its peak with `limiter_gain`
+    """Adds a constant to a signal; `limiter_gain` limits values near the peak
     (`mindspore.dataset.audio.DCShift`).
 
     Raises:
@@ -193,7 +194,7 @@ class DCShift(AudioTransform):
 
 
 class Gain(AudioTransform):
-    """Amplifies by decibels (`mindspore.dataset.audio.Gain`).
+    """Amplifies a waveform by `gain_db` decibels (`mindspore.dataset.audio.Gain`).
 
     Examples:
         >>> import numpy as np
@@ -210,14 +211,14 @@ class Gain(AudioTransform):
 
 
 class Vol(AudioTransform):
-    """Amplifies, and cuts at -1 and 1 (`mindspore.dataset.audio.Vol`).
+    """Amplifies a waveform and clips it to -1 to 1 (`mindspore.dataset.audio.Vol`).
 
     Args:
-        gain: an amplitude, a power or decibels.
-        gain_type: which of them.
+        gain: the amplification, as a factor of amplitude or power or in decibels.
+        gain_type: the unit of `gain`.
 
     Raises:
-        ValueError: an amplitude or power below 0.
+        ValueError: an amplitude is below 0, or a power is not above 0.
 
     Examples:
         >>> import numpy as np
@@ -241,14 +242,14 @@ class Vol(AudioTransform):
 
 
 class Fade(AudioTransform):
-    """Raises the start and lowers the end of a signal (`mindspore.dataset.audio.Fade`).
+    """Fades a signal in at its start and out at its end (`mindspore.dataset.audio.Fade`).
 
     Args:
-        fade_in_len, fade_out_len: numbers of samples.
-        fade_shape: the curve.
+        fade_in_len, fade_out_len: numbers of samples over which to fade.
+        fade_shape: shape of the curve of factors.
 
     Raises:
-        ValueError: a negative number; when called: more than the samples.
+        ValueError: a number is negative; when called: the signal has fewer samples than that.
 
     Examples:
         >>> import numpy as np
@@ -270,7 +271,7 @@ class Fade(AudioTransform):
         self.shape = checked_member("Fade", "fade_shape", fade_shape, FadeShape)
 
     def _curve(self, n: int) -> Array:
-        """Return the factors of a fade-in over n samples, rising in the chosen shape."""
+        """Return the factors of a fade-in over n samples, which rise in the chosen shape."""
         t = np.linspace(0, 1, n)
         if self.shape == FadeShape.EXPONENTIAL:
             return np.power(2.0, t - 1) * t
@@ -294,10 +295,11 @@ class Fade(AudioTransform):
 
 
 class MuLawEncoding:
-    """Compresses a signal in [-1, 1] into int32 levels (`mindspore.dataset.audio.MuLawEncoding`).
+    """Encodes a signal in [-1, 1] by mu-law as int32 levels
+    (`mindspore.dataset.audio.MuLawEncoding`).
 
     Raises:
-        ValueError: fewer than one channel.
+        ValueError: `quantization_channels` is below 2.
 
     Examples:
         >>> import numpy as np
@@ -317,10 +319,10 @@ class MuLawEncoding:
 
 
 class MuLawDecoding:
-    """Undoes `MuLawEncoding` (`mindspore.dataset.audio.MuLawDecoding`).
+    """Decodes levels of `MuLawEncoding` to a signal (`mindspore.dataset.audio.MuLawDecoding`).
 
     Raises:
-        ValueError: fewer than one channel.
+        ValueError: `quantization_channels` is below 2.
 
     Examples:
         >>> import numpy as np
@@ -345,12 +347,12 @@ class MaskAlongAxis(AudioTransform):
     (`mindspore.dataset.audio.MaskAlongAxis`).
 
     Args:
-        mask_start, mask_width: the band.
-        mask_value: the value.
+        mask_start, mask_width: first index and size of the band.
+        mask_value: the value to write.
         axis: 1 for frequencies, 2 for times, of a signal (..., frequency, time).
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -384,12 +386,12 @@ class MaskAlongAxisIID(AudioTransform):
     (`mindspore.dataset.audio.MaskAlongAxisIID`).
 
     Args:
-        mask_param: the band is narrower than this.
-        mask_value: the value.
+        mask_param: upper bound, exclusive, of the random width of the band.
+        mask_value: the value to write.
         axis: 1 for frequencies, 2 for times, of a signal (..., frequency, time).
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
 
     _axes = 2
@@ -417,8 +419,8 @@ class MaskAlongAxisIID(AudioTransform):
 class _Masking(AudioTransform):
     """Base class of transforms that overwrite a band of frequencies or times with a value.
 
-    The band begins at `mask_start`, or with `iid_masks` is random for each channel. A subclass sets
-    `_axis`.
+    The band begins at `mask_start` or, with `iid_masks`, is chosen at random for each channel. A
+    subclass sets `_axis`.
     """
 
     _axes = 2
@@ -447,14 +449,13 @@ class FrequencyMasking(_Masking):
     """Sets a band of frequencies to a value (`mindspore.dataset.audio.FrequencyMasking`).
 
     Args:
-        iid_masks: a random band for each channel.
-        freq_mask_param: width of the band, with `iid_masks` the largest.
-        mask_start: first frequency, without `iid_masks`; a warning says once if it
-            has no effect.
-        mask_value: the value.
+        iid_masks: choose a random band for each channel.
+        freq_mask_param: width of the band; with `iid_masks`, an upper bound of it.
+        mask_start: first frequency of the band; has no effect with `iid_masks`, which warns once.
+        mask_value: the value to write.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
 
     def __init__(
@@ -471,14 +472,13 @@ class TimeMasking(_Masking):
     """Sets a span of time to a value (`mindspore.dataset.audio.TimeMasking`).
 
     Args:
-        iid_masks: a random span for each channel.
-        time_mask_param: width of the span, with `iid_masks` the largest.
-        mask_start: first time, without `iid_masks`; a warning says once if it
-            has no effect.
-        mask_value: the value.
+        iid_masks: choose a random span for each channel.
+        time_mask_param: width of the span; with `iid_masks`, an upper bound of it.
+        mask_start: first time of the span; has no effect with `iid_masks`, which warns once.
+        mask_value: the value to write.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
 
     _axis = 2

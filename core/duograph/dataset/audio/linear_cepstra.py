@@ -1,4 +1,7 @@
-"""LFCC: cepstral coefficients of a spectrogram in bands of equal width."""
+"""LFCC, the cepstral coefficients of a spectrogram in bands of equal width.
+
+`dataset.audio` exports it for use in `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,21 @@ __all__ = ["LFCC"]
 
 
 class LFCC(AudioTransform):
-    """Linear-frequency cepstral coefficients (`mindspore.dataset.audio.LFCC`).
+    """Computes linear-frequency cepstral coefficients (`mindspore.dataset.audio.LFCC`).
 
     Args:
-        sample_rate: samples in a second.
+        sample_rate: samples per second.
         n_filter: number of bands.
         n_lfcc: number of coefficients, at most `n_filter`.
-        f_min, f_max: lowest and highest frequency in Hz; by default up to half of the samples.
-        dct_type: only 2.
-        norm: how the cosine transform is normalised.
-        log_lf: take the logarithm instead of decibels.
-        speckwargs: arguments of `Spectrogram`; others keep their defaults. ``power`` must not be 0.
+        f_min, f_max: lowest and highest frequency in Hz; by default up to half of the sample rate.
+        dct_type: type of the cosine transform; must be 2.
+        norm: normalisation of the cosine transform.
+        log_lf: take natural logarithms of the bands instead of decibels.
+        speckwargs: dictionary of arguments for `Spectrogram`; ``power`` must not be 0.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np

@@ -1,4 +1,7 @@
-"""DetectPitchFrequency: the pitch of a signal, by its correlation with itself."""
+"""DetectPitchFrequency, which estimates the pitch of a signal from its autocorrelation.
+
+`dataset.audio` exports it for use in `Dataset.map`.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,22 @@ _PREFERRED = 0.99  # a shorter lag is taken if its correlation is more than this
 class DetectPitchFrequency(AudioTransform):
     """Estimates the pitch in Hz, frame by frame (`mindspore.dataset.audio.DetectPitchFrequency`).
 
-    The lag of the greatest correlation of a frame with the signal, smoothed by a median over
-    frames.
+    The pitch follows from the lag at which a frame correlates most with the signal; these lags are
+    smoothed by a median over frames.
 
     Args:
-        sample_rate: samples in a second, such as 44100.
-        frame_time: seconds of a frame, above 0.
-        win_length: frames of the median, above 0.
-        freq_low: lowest frequency that can be found, above 0.
-        freq_high: highest frequency that can be found, above 0.
+        sample_rate: samples per second, such as 44100.
+        frame_time: length of a frame in seconds, above 0.
+        win_length: number of frames of the median, above 0.
+        freq_low: lowest frequency in Hz that can be found, above 0.
+        freq_high: highest frequency in Hz that can be found, above 0.
 
     Returns:
-        (..., n), when called: one number for each frame that has enough frames after it.
+        (..., n), when called: one frequency for each frame that has enough frames after it.
 
     Raises:
-        TypeError: an argument that is no number.
-        ValueError: an argument outside its range; when called, a signal that is too short.
+        TypeError: an argument is no number.
+        ValueError: an argument is outside its range; when called: the signal is too short.
 
     Examples:
         >>> import numpy as np
@@ -103,9 +106,10 @@ class DetectPitchFrequency(AudioTransform):
         return np.stack(found, -1)
 
     def _best_lags(self, correlations: Array) -> Array:
-        """Return the lag of the greatest correlation of each frame.
+        """Return, for each frame, the lag of its greatest correlation.
 
-        A lag of the shorter half is taken if its correlation is almost as great.
+        A lag in the shorter half is preferred if its correlation is almost as great, because
+        multiples of the true lag correlate well too.
         """
         half = correlations[..., self.first : correlations.shape[-1] // 2]
         whole = correlations[..., self.first :]

@@ -1,6 +1,6 @@
 """Audio transforms from spectra back to waveforms, and from mel bands back to spectra.
 
-`dataset.audio` exports them for `Dataset.map`.
+`dataset.audio` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _LEAST_WEIGHT = 1e-11  # of windows that overlap: below it a sample cannot be re
 def inverse(spectrum: Array, of: Spectrogram, length: int | None) -> Array:
     """Return the waveform of a complex spectrum (..., frequency, time).
 
-    The frames are added, weighted with the window, and divided by the sum of the squared windows.
+    The inverse transforms of the frames are weighted with the window, added where they overlap, and
+    divided by the sum of the squared windows.
 
     Args:
-        spectrum: what `of`, whose other options are used, would return with ``power=0``.
-        of: how the spectrum was made.
-        length: samples of the result, zeros at the end if there are fewer; None for all.
+        spectrum: complex numbers, as `of` would return them with ``power=0``.
+        of: the Spectrogram that made the spectrum.
+        length: number of samples of the result, which is cut or padded with zeros; None for all.
     """
     half = np.swapaxes(spectrum, -1, -2)[..., : of.n_fft // 2 + 1]  # the others are its mirror
     frames = np.fft.irfft(half, of.n_fft, axis=-1) * of.window
@@ -54,19 +55,19 @@ def inverse(spectrum: Array, of: Spectrogram, length: int | None) -> Array:
 
 
 class InverseSpectrogram(Spectrogram):
-    """The waveform of a spectrum (`mindspore.dataset.audio.InverseSpectrogram`).
+    """Computes the waveform of a complex spectrum (`mindspore.dataset.audio.InverseSpectrogram`).
 
-    The spectrum is (..., frequency, time, 2), as of ``Spectrogram(power=0)``.
+    The spectrum is (..., frequency, time, 2), as ``Spectrogram(power=0)`` returns it.
 
     Args:
-        length: samples of the waveform; None for all.
-        n_fft, win_length, hop_length, pad, window, normalized, center, pad_mode, onesided: as of
-            the `Spectrogram` that made the spectrum. Any `pad_mode` gives the same waveform.
+        length: number of samples of the waveform; None for all.
+        n_fft, win_length, hop_length, pad, window, normalized, center, pad_mode, onesided: the
+            arguments of the `Spectrogram` that made the spectrum. `pad_mode` has no effect.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: sizes that do not fit, or windows
-            that leave samples without weight.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the sizes do not fit, or the
+            windows leave samples without weight.
 
     Examples:
         >>> import numpy as np
@@ -110,24 +111,25 @@ class InverseSpectrogram(Spectrogram):
 
 
 class GriffinLim(AudioTransform):
-    """A waveform whose spectrogram has the given sizes (`mindspore.dataset.audio.GriffinLim`).
+    """Computes a waveform with a given spectrogram (`mindspore.dataset.audio.GriffinLim`).
 
-    The phases are found step by step, with momentum (Perraudin et al., 2013).
+    A spectrogram has no phases; they are found iteratively, with momentum (Perraudin et al., 2013).
 
     Args:
-        n_fft: samples of a transform.
-        n_iter: number of steps.
-        win_length: samples of the window; by default `n_fft`.
-        hop_length: samples between transforms; by default half of the window.
-        window_type: the window.
-        power: which power of the sizes the spectrogram has, above 0.
-        momentum: 0 or more and below 1.
-        length: samples of the waveform; None for all.
-        rand_init: begin with random phases, not with zeros.
+        n_fft: number of samples of one Fourier transform.
+        n_iter: number of iterations.
+        win_length: number of samples of the window; by default `n_fft`.
+        hop_length: samples from one transform to the next; by default half of the window.
+        window_type: the window function.
+        power: exponent of the magnitudes in the spectrogram, above 0.
+        momentum: momentum of the iteration, 0 or more and below 1.
+        length: number of samples of the waveform; None for all.
+        rand_init: begin with random phases instead of zeros.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: another number of frequencies.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the number of frequencies is
+            wrong.
 
     Examples:
         >>> import numpy as np
@@ -181,27 +183,26 @@ class GriffinLim(AudioTransform):
 
 
 class InverseMelScale(AudioTransform):
-    """A spectrogram whose mel bands are the given ones (`mindspore.dataset.audio.InverseMelScale`).
+    """Computes a spectrogram with given mel bands (`mindspore.dataset.audio.InverseMelScale`).
 
-    Gradient descent with momentum on the squared difference, from random numbers in [0, 1); what is
-    negative at the end becomes 0.
+    It minimises the squared difference of the bands by gradient descent with momentum, starting
+    from random numbers in [0, 1). Negative numbers in the result become 0.
 
     Args:
         n_stft: number of frequencies of the spectrogram.
         n_mels: number of mel bands.
-        sample_rate: samples in a second.
-        f_min, f_max: lowest and highest frequency; by default up to half of the samples.
-        max_iter: most steps.
+        sample_rate: samples per second.
+        f_min, f_max: lowest and highest frequency in Hz; by default up to half of the sample rate.
+        max_iter: largest number of steps.
         tolerance_loss: stop at this loss.
         tolerance_change: stop if the loss changes by less.
-        sgdargs: rate and momentum of the descent; by default ``{"sgd_lr": 0.1, "sgd_momentum":
-            0.9}``.
-        norm: how the filters are normalised.
-        mel_type: the scale.
+        sgdargs: learning rate and momentum; by default ``{"sgd_lr": 0.1, "sgd_momentum": 0.9}``.
+        norm: normalisation of the mel filters.
+        mel_type: the mel scale, HTK's or Slaney's.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: another number of bands.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the number of bands is wrong.
 
     Examples:
         >>> import numpy as np
@@ -261,7 +262,7 @@ class InverseMelScale(AudioTransform):
 
 
 def _descent(owner: str, given: object) -> tuple[float, float]:
-    """Return the rate and the momentum of the argument `sgdargs`."""
+    """Return the learning rate and the momentum from the argument `sgdargs`."""
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(f"{owner}: got sgdargs={given!r}; wanted a dictionary")
     options: dict[str, float] = {"sgd_lr": 0.1, "sgd_momentum": 0.9} | (given or {})

@@ -1,6 +1,6 @@
 """Audio transforms: spectrograms, mel scales, cepstra and resampling.
 
-`dataset.audio` exports them for `Dataset.map`.
+`dataset.audio` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ def _window(kind: WindowType, n: int) -> Array:
 
 
 class Spectrogram(AudioTransform):
-    """The short-time Fourier transform of a waveform (`mindspore.dataset.audio.Spectrogram`).
+    """Computes the short-time Fourier transform of a waveform
+    (`mindspore.dataset.audio.Spectrogram`).
 
     Args:
-        n_fft: samples of a transform.
-        win_length: samples of the window; by default `n_fft`.
-        hop_length: samples between transforms; by default half of the window.
-        pad: zeros that are added at both ends.
-        window: the window.
-        power: power of the magnitude; 0 returns complex numbers (..., 2).
+        n_fft: number of samples of one Fourier transform.
+        win_length: number of samples of the window; by default `n_fft`.
+        hop_length: samples from one transform to the next; by default half of the window.
+        pad: number of zeros to add at both ends of the waveform.
+        window: the window function.
+        power: exponent of the magnitude; 0 returns complex numbers (..., 2).
         normalized: divide by the norm of the window.
-        center, pad_mode: continue the waveform by half a transform at both ends.
-        onesided: return only frequencies of 0 or more.
+        center, pad_mode: whether to extend the waveform by half a transform at both ends, and how.
+        onesided: omit negative frequencies, which mirror the positive ones.
 
     Returns:
         (..., frequency, time), when called.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: too few samples.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: there are too few samples.
 
     Examples:
         >>> import numpy as np
@@ -150,7 +151,10 @@ def _triangles(frequencies: Array, points: Array) -> Array:
 
 
 def _band(owner: str, f_min: float, f_max: float | None, sample_rate: int) -> tuple[float, float]:
-    """Check a filter bank's limits; return (f_min, f_max), by default up to sample_rate // 2."""
+    """Check the frequency limits of a filter bank; return (f_min, f_max).
+
+    `f_max` None means half of the sample rate.
+    """
     checked_number(owner, "f_min", f_min)
     top = sample_rate // 2 if f_max is None else checked_number(owner, "f_max", f_max)
     if f_min >= top:
@@ -170,7 +174,7 @@ def melscale_fbanks(
     """Return mel filters (n_freqs, n_mels), float32 (`mindspore.dataset.audio.melscale_fbanks`).
 
     Raises:
-        ValueError: a number below 1, or `f_min` is not below `f_max`.
+        ValueError: a number is below 1, or `f_min` is not below `f_max`.
 
     Examples:
         >>> from duograph.dataset import audio
@@ -198,7 +202,7 @@ def linear_fbanks(
     (`mindspore.dataset.audio.linear_fbanks`).
 
     Raises:
-        ValueError: a number below 1, or `f_min` is not below `f_max`.
+        ValueError: a number is below 1, or `f_min` is not below `f_max`.
 
     Examples:
         >>> from duograph.dataset import audio
@@ -217,7 +221,7 @@ def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Arra
     (`mindspore.dataset.audio.create_dct`).
 
     Raises:
-        ValueError: a number below 1.
+        ValueError: a number is below 1.
 
     Examples:
         >>> from duograph.dataset import audio
@@ -241,17 +245,18 @@ class MelScale(AudioTransform):
 
     Args:
         n_mels: number of bands.
-        sample_rate: samples in a second.
-        f_min, f_max: lowest and highest frequency; by default 0 and half of the rate.
+        sample_rate: samples per second.
+        f_min, f_max: lowest and highest frequency in Hz; by default 0 and half of the sample rate.
         n_stft: number of frequencies of the spectrogram.
-        norm: whether the area of the bands is 1.
-        mel_type: the scale.
+        norm: whether the area of each filter is normalised to 1.
+        mel_type: the mel scale, HTK's or Slaney's.
 
     Returns:
         (..., n_mels, time), when called with (..., n_stft, time).
 
     Raises:
-        ValueError: an argument outside its range; when called: another number of frequencies.
+        ValueError: an argument is outside its range; when called: the number of frequencies is
+            wrong.
 
     Examples:
         >>> import numpy as np
@@ -284,9 +289,9 @@ class MelScale(AudioTransform):
 
 
 class MelSpectrogram(AudioTransform):
-    """`Spectrogram`, then `MelScale` (`mindspore.dataset.audio.MelSpectrogram`).
+    """Applies `Spectrogram`, then `MelScale` (`mindspore.dataset.audio.MelSpectrogram`).
 
-    Arguments and errors are those of the two.
+    The arguments and errors are those of these two classes.
 
     Examples:
         >>> import numpy as np
@@ -326,18 +331,18 @@ class MelSpectrogram(AudioTransform):
 
 
 class MFCC(AudioTransform):
-    """Mel-frequency cepstral coefficients (`mindspore.dataset.audio.MFCC`).
+    """Computes mel-frequency cepstral coefficients (`mindspore.dataset.audio.MFCC`).
 
     Args:
-        sample_rate: samples in a second.
+        sample_rate: samples per second.
         n_mfcc: number of coefficients.
-        dct_type: only 2.
-        norm: how the cosine transform is normalised.
-        log_mels: take the logarithm instead of decibels.
-        melkwargs: more arguments of `MelSpectrogram`.
+        dct_type: type of the cosine transform; must be 2.
+        norm: normalisation of the cosine transform.
+        log_mels: take natural logarithms of the mel bands instead of decibels.
+        melkwargs: dictionary of further arguments for `MelSpectrogram`.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -374,14 +379,14 @@ class MFCC(AudioTransform):
 
 
 class ComputeDeltas(AudioTransform):
-    """The slope of a spectrogram over time (`mindspore.dataset.audio.ComputeDeltas`).
+    """Computes the slope of a spectrogram over time (`mindspore.dataset.audio.ComputeDeltas`).
 
     Args:
-        win_length: number of times that the slope is fitted to, 3 or more.
+        win_length: number of neighbouring times over which the slope is fitted, 3 or more.
         pad_mode: how the signal is continued at both ends.
 
     Raises:
-        ValueError: a length below 3.
+        ValueError: `win_length` is below 3.
 
     Examples:
         >>> import numpy as np
@@ -404,17 +409,18 @@ class ComputeDeltas(AudioTransform):
 
 
 class SpectralCentroid(AudioTransform):
-    """The mean frequency at each time (`mindspore.dataset.audio.SpectralCentroid`).
+    """Computes the mean frequency, weighted by magnitude, at each time
+    (`mindspore.dataset.audio.SpectralCentroid`).
 
     Args:
-        sample_rate: samples in a second.
-        n_fft, win_length, hop_length, pad, window: as for `Spectrogram`.
+        sample_rate: samples per second.
+        n_fft, win_length, hop_length, pad, window: see `Spectrogram`.
 
     Returns:
         (..., 1, time), when called.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
 
     def __init__(
@@ -440,15 +446,15 @@ class SlidingWindowCmn(AudioTransform):
     """Subtracts the mean over a window of times (`mindspore.dataset.audio.SlidingWindowCmn`).
 
     Args:
-        cmn_window: number of times of the window.
-        min_cmn_window: smallest number at the start, without `center`.
+        cmn_window: number of times in the window.
+        min_cmn_window: smallest number of times in the window at the start; used without `center`.
         center: whether the window is centred.
-        norm_vars: divide by the standard deviation too.
+        norm_vars: also divide by the standard deviation.
 
-    The times are the second last axis, as in MindSpore.
+    As in MindSpore, the axis of time is the second to last one.
 
     Raises:
-        ValueError: a number below 0.
+        ValueError: a number is below 0.
     """
 
     _axes = 2
@@ -465,9 +471,9 @@ class SlidingWindowCmn(AudioTransform):
         self.center, self.norm = bool(center), bool(norm_vars)
 
     def _span(self, t: int, count: int) -> tuple[int, int]:
-        """Return (start, end) of the window of frames over which frame `t` is normalised.
+        """Return (start, end) of the window of times over which time `t` is normalised.
 
-        `count` is the number of frames.
+        `count` is the number of times.
         """
         if self.center:
             start, end = t - self.window // 2, t - self.window // 2 + self.window
@@ -502,15 +508,15 @@ class Resample(AudioTransform):
     """Changes the sampling rate (`mindspore.dataset.audio.Resample`).
 
     Args:
-        orig_freq, new_freq: the rates.
+        orig_freq, new_freq: the old and the new sampling rate.
         resample_method: the window of the sinc filter.
-        lowpass_filter_width: its zero crossings on each side.
-        rolloff: part of the highest frequency that passes, 0 to 1.
+        lowpass_filter_width: number of zero crossings of the filter on each side.
+        rolloff: cut-off frequency as a part of the highest possible one, 0 to 1.
         beta: shape of the Kaiser window; by default 14.769656459379492.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -541,9 +547,11 @@ class Resample(AudioTransform):
         self.base = base / self.old
 
     def _kernels(self, count: int) -> tuple[Array, Array]:
-        """Return the filters of the first results, and the samples before which they begin.
+        """Return the filters of the first results, and the first sample that each filter reads.
 
-        Results `new` apart have the same filter.
+        There are `self.new` filters, or `count`, the number of results, if that is less. The
+        filters repeat after `self.new` results. `self.new` and `self.old` are the sampling rates
+        divided by their greatest common divisor.
         """
         method, half, beta = self.window
         at = np.arange(min(self.new, count)) * self.old / self.new

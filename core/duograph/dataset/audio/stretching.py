@@ -1,6 +1,6 @@
-"""Audio transforms of the speed: of spectra without a change of pitch, and of the pitch alone.
+"""Audio transforms of the speed of spectra without a change of pitch, and of the pitch alone.
 
-`dataset.audio` exports them for `Dataset.map`.
+`dataset.audio` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ __all__ = ["PhaseVocoder", "PitchShift", "TimeStretch"]
 
 
 def _at_other_speed(spectrum: Array, rate: float, advance: Array) -> Array:
-    """Return a complex spectrum (..., frequency, time) whose steps are `rate` steps apart.
+    """Resample a complex spectrum (..., frequency, time) at times that are `rate` steps apart.
 
-    Sizes are interpolated. Phases grow by what they grow between the two neighbours.
+    Magnitudes are interpolated. The phase grows from time to time as it does between the two
+    neighbouring times of the original.
 
     Args:
         spectrum: the spectrum.
-        rate: above 0.
+        rate: distance of the new times, above 0.
         advance: the expected growth of the phase in one step, (frequency, 1).
     """
     steps = np.arange(0, spectrum.shape[-1], rate)
@@ -41,7 +42,7 @@ def _at_other_speed(spectrum: Array, rate: float, advance: Array) -> Array:
 
 
 class _SpectrumTransform(AudioTransform):
-    """Base class of transforms of spectra of complex numbers, (..., frequency, time, 2)."""
+    """Base class of transforms of complex spectra, stored as (..., frequency, time, 2) reals."""
 
     _axes = 3
 
@@ -62,15 +63,16 @@ class PhaseVocoder(_SpectrumTransform):
     """Speeds a spectrum up by a factor without a change of pitch
     (`mindspore.dataset.audio.PhaseVocoder`).
 
-    The spectrum is (..., frequency, time, 2), as of ``Spectrogram(power=0)``.
+    The spectrum is (..., frequency, time, 2), as ``Spectrogram(power=0)`` returns it.
 
     Args:
-        rate: the factor, above 0.
-        phase_advance: array (frequency, 1): how far the phase grows from step to step.
+        rate: factor of the speed, above 0.
+        phase_advance: array (frequency, 1) with the expected growth of the phase from one time to
+            the next.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a rate of 0 or less; when called: sizes that do not fit.
+        TypeError: an argument has a wrong type.
+        ValueError: the rate is not above 0; when called: the sizes do not fit.
 
     Examples:
         >>> import numpy as np
@@ -105,16 +107,16 @@ class PhaseVocoder(_SpectrumTransform):
 class TimeStretch(_SpectrumTransform):
     """Speeds a spectrum up by a fixed factor (`mindspore.dataset.audio.TimeStretch`).
 
-    The spectrum is (..., n_freq, time, 2), as of ``Spectrogram(power=0)``.
+    The spectrum is (..., n_freq, time, 2), as ``Spectrogram(power=0)`` returns it.
 
     Args:
-        hop_length: samples between transforms; by default ``n_freq - 1``.
-        n_freq: frequencies of the spectrum.
-        fixed_rate: the factor, above 0; None keeps the speed.
+        hop_length: samples from one transform to the next; by default ``n_freq - 1``.
+        n_freq: number of frequencies of the spectrum.
+        fixed_rate: factor of the speed, above 0; None keeps the speed.
 
     Raises:
-        TypeError: an argument that is no number.
-        ValueError: an argument that is not above 0; when called: sizes that do not fit.
+        TypeError: an argument is no number.
+        ValueError: an argument is not above 0; when called: the sizes do not fit.
 
     Examples:
         >>> import numpy as np
@@ -153,17 +155,17 @@ class PitchShift(AudioTransform):
     """Shifts the pitch of a waveform (`mindspore.dataset.audio.PitchShift`).
 
     Args:
-        sample_rate: samples in a second.
-        n_steps: steps to shift by, negative for a lower pitch.
-        bins_per_octave: steps in an octave, not 0.
-        n_fft: samples of a transform.
-        win_length: samples of the window; by default `n_fft`.
-        hop_length: samples between transforms; by default a quarter of the window.
-        window: the window.
+        sample_rate: samples per second.
+        n_steps: number of steps to shift by, negative for a lower pitch.
+        bins_per_octave: number of steps in an octave, not 0.
+        n_fft: number of samples of one Fourier transform.
+        win_length: number of samples of the window; by default `n_fft`.
+        hop_length: samples from one transform to the next; by default a quarter of the window.
+        window: the window function.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np

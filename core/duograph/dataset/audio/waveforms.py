@@ -1,6 +1,6 @@
-"""What all audio transforms share: checks of arguments and of waveforms.
+"""Base class of all audio transforms, and checks of their arguments and waveforms.
 
-The other modules of `dataset.audio` use its base class and functions.
+The other modules of `dataset.audio` use it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _Member = TypeVar("_Member", bound=Enum)
 def checked_number(
     owner: str, name: str, value: _Number, low: float = -np.inf, high: float = np.inf
 ) -> _Number:
-    """Return a number in [low, high].
+    """Return `value` if it is a number in [low, high].
 
     Raises:
-        ArgumentError: no number.
-        ArgumentValueError: outside the range.
+        ArgumentError: the value is no number; `owner` and `name` are the transform and the
+            argument.
+        ArgumentValueError: the value is outside the range.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a number")
@@ -39,10 +40,10 @@ def checked_number(
 
 
 def checked_member(owner: str, name: str, value: object, kind: type[_Member]) -> _Member:
-    """Return a member of an enumeration.
+    """Return `value` if it is a member of the enumeration `kind`.
 
     Raises:
-        ArgumentError: something else.
+        ArgumentError: the value is something else.
     """
     if not isinstance(value, kind):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a {kind.__name__}")
@@ -50,7 +51,7 @@ def checked_member(owner: str, name: str, value: object, kind: type[_Member]) ->
 
 
 def checked_sample_rate(owner: str, value: object) -> int:
-    """Return the argument `sample_rate`, an int other than 0."""
+    """Return the argument `sample_rate` if it is an int above 0; raise otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentError(f"{owner}: got sample_rate={value!r}; wanted an int")
     if value <= 0:
@@ -59,13 +60,11 @@ def checked_sample_rate(owner: str, value: object) -> int:
 
 
 def checked_signal(owner: str, value: object, axes: int = 1) -> Array:
-    """Return `value` as an array of float64 if it was that, else of float32.
-
-    It must have at least `axes` axes.
+    """Return `value` as an array of float64 if it has that dtype, else of float32.
 
     Raises:
-        ArgumentError: no numbers.
-        ShapeError: fewer axes.
+        ArgumentError: the values are no numbers.
+        ShapeError: the array has fewer than `axes` axes.
     """
     array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
     if array.dtype.kind not in "uif":
@@ -78,7 +77,7 @@ def checked_signal(owner: str, value: object, axes: int = 1) -> Array:
 class AudioTransform:
     """Base class of transforms of a signal; a subclass implements `_signal`.
 
-    The result has the dtype of the signal, or the one that a subclass names.
+    The result has the dtype of the signal, or the dtype that the subclass sets as `_dtype`.
     """
 
     _axes = 1
@@ -93,8 +92,8 @@ class AudioTransform:
         return self._signal(array).astype(self._dtype or array.dtype)
 
     def _signal(self, signal: Array) -> Array:
-        """Return the transformed array; `signal` is (..., time), or (..., frequency, time).
+        """Return the transformed array; `signal` is (..., time) or (..., frequency, time).
 
-        Every transform overrides it.
+        Every subclass overrides this method.
         """
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """Transforms of text for `Dataset.map`, and vocabularies (`mindspore.dataset.text`).
 
-Users construct them; they take and return NumPy arrays of strings.
+Users construct them. The transforms take and return NumPy arrays of strings, except where they
+convert strings to numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Transforms of strings and of arrays of tokens.
 
-`dataset.text` exports them for `Dataset.map`.
+`dataset.text` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = [
 
 
 def _each(owner: str, text: object, function: Callable[[str], str]) -> Array:
-    """Apply a function of one string to each string of an array; return the array of results."""
+    """Apply a function of one string to each string of an array; return the array of results.
+
+    Raises ArgumentError if the array holds no strings; `owner` is the transform, for the message.
+    """
     array = np.asarray(text)
     if array.dtype.kind != "U":
         raise ArgumentError(f"{owner}: got {array.dtype}; wanted strings")
@@ -34,7 +37,7 @@ def _each(owner: str, text: object, function: Callable[[str], str]) -> Array:
 
 @explaining
 class CaseFold:
-    """Folds the case of strings (`mindspore.dataset.text.CaseFold`).
+    """Converts strings to lower case by Unicode case folding (`mindspore.dataset.text.CaseFold`).
 
     Examples:
         >>> from duograph.dataset import text
@@ -51,10 +54,12 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 @explaining
 class FilterWikipediaXML:
-    """Keeps the words of a line of a Wikipedia dump (`mindspore.dataset.text.FilterWikipediaXML`).
+    """Extracts the words of a line of a Wikipedia dump
+    (`mindspore.dataset.text.FilterWikipediaXML`).
 
-    From the first ``<`` to the last ``>`` everything is removed. Digits become words, and all but
-    the letters a to z, after folding the case, becomes single spaces. A redirection becomes "".
+    The line is converted to lower case. Everything from the first ``<`` to the last ``>`` is
+    removed, digits become words, and everything but the letters a to z becomes single spaces. A
+    redirection becomes "".
 
     Examples:
         >>> from duograph.dataset import text
@@ -77,13 +82,13 @@ class FilterWikipediaXML:
 
 @explaining
 class NormalizeUTF8:
-    """Normalises strings (`mindspore.dataset.text.NormalizeUTF8`).
+    """Converts strings to a Unicode normal form (`mindspore.dataset.text.NormalizeUTF8`).
 
     Args:
-        normalize_form: a NormalizeForm.
+        normalize_form: the form, a NormalizeForm.
 
     Raises:
-        TypeError: another form.
+        TypeError: `normalize_form` is no NormalizeForm.
 
     Examples:
         >>> from duograph.dataset import text
@@ -102,15 +107,15 @@ class NormalizeUTF8:
 
 @explaining
 class RegexReplace:
-    """Replaces what a pattern matches (`mindspore.dataset.text.RegexReplace`).
+    """Replaces the matches of a pattern (`mindspore.dataset.text.RegexReplace`).
 
     Args:
-        pattern: Python's regular expression.
-        replace: the replacement, in which ``$1`` is the first group.
-        replace_all: replace every match, not only the first.
+        pattern: regular expression in Python's syntax.
+        replace: the replacement, in which ``$1`` stands for the first group of the match.
+        replace_all: replace every match instead of only the first.
 
     Raises:
-        ValueError: an invalid pattern.
+        ValueError: the pattern is no valid regular expression.
 
     Examples:
         >>> from duograph.dataset import text
@@ -134,16 +139,17 @@ class RegexReplace:
 
 @explaining
 class Ngram:
-    """Joins neighbouring tokens (`mindspore.dataset.text.Ngram`).
+    """Joins each run of n neighbouring tokens (`mindspore.dataset.text.Ngram`).
 
     Args:
-        n: number of tokens, or a list of numbers.
-        left_pad, right_pad: (token, count) that is added before and after; no more than n - 1 are.
-        separator: what stands between tokens.
+        n: number of tokens in a run, or a list of such numbers.
+        left_pad, right_pad: (token, count): the token to add before or after the others, and how
+            often, at most n - 1 times.
+        separator: string between joined tokens.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a number below 1 or a negative count.
+        TypeError: an argument has a wrong type.
+        ValueError: a number is below 1, or a count is negative.
 
     Examples:
         >>> import numpy as np
@@ -185,14 +191,14 @@ class Ngram:
 
 @explaining
 class SlidingWindow:
-    """Returns all runs of neighbouring elements (`mindspore.dataset.text.SlidingWindow`).
+    """Returns all runs of `width` neighbouring elements (`mindspore.dataset.text.SlidingWindow`).
 
     Args:
-        width: number of elements.
-        axis: the axis, 0 of an array with one axis.
+        width: number of elements in a run.
+        axis: must be 0 or -1, since the array has one axis.
 
     Raises:
-        ValueError: a width below 1; when called: another number of axes than one.
+        ValueError: `width` is below 1; when called: the array does not have one axis.
 
     Examples:
         >>> import numpy as np
@@ -226,7 +232,7 @@ class ToNumber:
         data_type: dtype of the numbers.
 
     Raises:
-        RuntimeError: when called: a string that is no number, or outside the range.
+        RuntimeError: when called: a string is no number, or outside the range of the dtype.
 
     Examples:
         >>> import duograph as ms
@@ -256,7 +262,7 @@ class ToNumber:
 
 
 def _length(owner: str, value: object) -> int:
-    """Return a length argument if it is an int of 0 or more; raise otherwise."""
+    """Return a length argument if it is a non-negative int; raise ArgumentValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ArgumentValueError(f"{owner}: got {value!r}; wanted a length of 0 or more")
     return value
@@ -264,10 +270,10 @@ def _length(owner: str, value: object) -> int:
 
 @explaining
 class Truncate:
-    """Cuts an array at the end (`mindspore.dataset.text.Truncate`).
+    """Keeps the first `max_seq_len` elements of the last axis (`mindspore.dataset.text.Truncate`).
 
     Raises:
-        ValueError: a negative length.
+        ValueError: the length is negative.
 
     Examples:
         >>> from duograph.dataset import text
@@ -284,11 +290,11 @@ class Truncate:
 
 @explaining
 class TruncateSequencePair:
-    """Cuts the longer of two arrays until both together fit
+    """Shortens the longer of two arrays until both have `max_length` elements together
     (`mindspore.dataset.text.TruncateSequencePair`).
 
     Raises:
-        ValueError: a negative length.
+        ValueError: the length is negative.
 
     Examples:
         >>> from duograph.dataset import text
@@ -315,11 +321,11 @@ class AddToken:
     """Adds a token before or after the tokens (`mindspore.dataset.text.AddToken`).
 
     Args:
-        token: the token.
-        begin: add it before the others.
+        token: the token to add.
+        begin: add it before the others instead of after them.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
 
     Examples:
         >>> from duograph.dataset import text
@@ -340,10 +346,10 @@ class AddToken:
 
 @explaining
 def to_bytes(array: object, encoding: str = "utf8") -> Array:
-    """Encode an array of strings (`mindspore.dataset.text.to_bytes`).
+    """Encode an array of strings to bytes (`mindspore.dataset.text.to_bytes`).
 
     Raises:
-        TypeError: no array.
+        TypeError: the argument is no array.
 
     Examples:
         >>> import numpy as np
@@ -358,10 +364,10 @@ def to_bytes(array: object, encoding: str = "utf8") -> Array:
 
 @explaining
 def to_str(array: object, encoding: str = "utf8") -> Array:
-    """Decode an array of bytes (`mindspore.dataset.text.to_str`).
+    """Decode an array of bytes to strings (`mindspore.dataset.text.to_str`).
 
     Raises:
-        TypeError: no array.
+        TypeError: the argument is no array.
 
     Examples:
         >>> import numpy as np

@@ -1,7 +1,7 @@
 """Transforms of strings into arrays of tokens.
 
-`dataset.text` exports them for `Dataset.map`. With `with_offsets`, a tokenizer also returns where
-each token starts and ends in the UTF-8 bytes of the text, uint32 (n,) each.
+`dataset.text` exports them for use in `Dataset.map`. With `with_offsets`, a tokenizer also returns
+two arrays, uint32 (n,): where each token starts and ends in the UTF-8 bytes of the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Tokens: TypeAlias = Array | tuple[Array, ...]  # the tokens, perhaps with first 
 
 
 class NormalizeForm(enum.IntEnum):
-    """Forms of Unicode text (`mindspore.dataset.text.NormalizeForm`)."""
+    """Normal forms of Unicode text (`mindspore.dataset.text.NormalizeForm`)."""
 
     NONE = 0
     NFC = 1
@@ -48,15 +48,15 @@ _FORMS: dict[NormalizeForm, Callable[[str], str]] = {
 
 
 def normal_form(text: str, form: NormalizeForm) -> str:
-    """Return a string in one of the Unicode normalization forms, such as NFC."""
+    """Convert a string to a Unicode normal form, such as NFC."""
     return _FORMS[form](text)
 
 
 def scalar_text(owner: str, text: object) -> str:
-    """Return the string of a 0-d array or a str.
+    """Return the string in a 0-d array, or the str itself; bytes are decoded.
 
     Raises:
-        ArgumentError: something else.
+        ArgumentError: the value is something else.
     """
     found = text.item() if isinstance(text, (np.ndarray, np.generic)) and not text.ndim else text
     if isinstance(found, bytes):
@@ -75,7 +75,7 @@ def _flag(owner: str, name: str, value: object) -> bool:
 class _Tokenizer:
     """Base class of tokenizers of one string; a subclass implements `_tokens`.
 
-    A call returns the array of tokens, and their offsets if `with_offsets` is set.
+    A call returns the array of tokens, and with `with_offsets` also their offsets.
     """
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -104,7 +104,7 @@ def made(found: list[Token], with_offsets: bool) -> Tokens:
 def _spans(text: str, spans: Iterator[tuple[int, int]]) -> Iterator[Token]:
     """Yield (token, start, end) for each (begin, end) range of characters of a text.
 
-    Start and end are offsets in the UTF-8 bytes.
+    Start and end are offsets in the UTF-8 bytes of the text.
     """
     at = place = 0
     for begin, end in spans:
@@ -142,9 +142,9 @@ class WhitespaceTokenizer(_Tokenizer):
 
 
 def _script(char: str) -> str:
-    """Return the script of a character by its Unicode name, such as "LATIN".
+    """Return the script of a character, the first word of its Unicode name, such as "LATIN".
 
-    Signs and digits have the script "COMMON".
+    Characters that are no letters or marks, such as digits, have the script "COMMON".
     """
     if unicodedata.category(char)[0] not in "LM":
         return "COMMON"
@@ -155,11 +155,11 @@ def _script(char: str) -> str:
 class UnicodeScriptTokenizer(_Tokenizer):
     """Splits a string where the script changes (`mindspore.dataset.text.UnicodeScriptTokenizer`).
 
-    Digits and signs count as one script, spaces are left out unless `keep_whitespace`.
+    Digits and signs count as one script. Spaces are omitted unless `keep_whitespace`.
 
     Args:
         keep_whitespace: return runs of spaces as tokens.
-        with_offsets: return offsets.
+        with_offsets: also return the offsets of the tokens.
 
     Examples:
         >>> from duograph.dataset import text
@@ -172,7 +172,7 @@ class UnicodeScriptTokenizer(_Tokenizer):
         self.keep_whitespace = _flag("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace)
 
     def _runs(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (begin, end) of each longest run of characters of one script."""
+        """Yield (begin, end) of each longest run of characters of the same script."""
         begin, last = 0, ""
         for i, char in enumerate([*text, ""]):
             kind = "" if not char else "SPACE" if char.isspace() else _script(char)
@@ -189,15 +189,16 @@ class UnicodeScriptTokenizer(_Tokenizer):
 
 
 class RegexTokenizer(_Tokenizer):
-    """Splits a string at what a pattern matches (`mindspore.dataset.text.RegexTokenizer`).
+    """Splits a string at the matches of a pattern (`mindspore.dataset.text.RegexTokenizer`).
 
     Args:
-        delim_pattern: Python's regular expression of delimiters.
-        keep_delim_pattern: delimiters that this matches as a whole are tokens too.
-        with_offsets: return offsets.
+        delim_pattern: regular expression of the delimiters, in Python's syntax.
+        keep_delim_pattern: regular expression; a delimiter that it matches completely becomes a
+            token.
+        with_offsets: also return the offsets of the tokens.
 
     Raises:
-        ValueError: an invalid pattern.
+        ValueError: the pattern is no valid regular expression.
 
     Examples:
         >>> from duograph.dataset import text
@@ -228,11 +229,11 @@ class RegexTokenizer(_Tokenizer):
 
 
 def compiled(owner: str, pattern: object) -> re.Pattern[str]:
-    """Return a compiled pattern.
+    """Return a compiled regular expression; `owner` is the transform, for messages.
 
     Raises:
-        ArgumentError: no string.
-        ArgumentValueError: an invalid pattern.
+        ArgumentError: the pattern is no string.
+        ArgumentValueError: the pattern is no valid regular expression.
     """
     if not isinstance(pattern, str):
         raise ArgumentError(f"{owner}: got the pattern {pattern!r}; wanted a str")
@@ -252,7 +253,7 @@ def _is_cjk(char: str) -> bool:
 
 
 def _is_punctuation(char: str) -> bool:
-    """Return whether a character is a token of its own for BERT: ASCII signs and punctuation."""
+    """Return whether BERT treats a character as a separate token: ASCII signs and punctuation."""
     n = ord(char)
     return 33 <= n <= 47 or 58 <= n <= 64 or 91 <= n <= 96 or 123 <= n <= 126 or (
         unicodedata.category(char)[0] == "P"
@@ -267,14 +268,15 @@ class BasicTokenizer(_Tokenizer):
     (`mindspore.dataset.text.BasicTokenizer`).
 
     Args:
-        lower_case: case-fold, decompose and remove accents.
+        lower_case: fold the case, decompose characters and remove accents.
         keep_whitespace: return runs of spaces as tokens.
-        normalization_form: a NormalizeForm, without `lower_case`.
-        preserve_unused_token: keep ``[CLS]``, ``[SEP]``, ``[UNK]``, ``[PAD]`` and ``[MASK]``.
-        with_offsets: return offsets in the normalised text.
+        normalization_form: the NormalizeForm that is used without `lower_case`.
+        preserve_unused_token: keep special tokens such as ``[CLS]``, ``[SEP]``, ``[UNK]``,
+            ``[PAD]`` and ``[MASK]`` whole.
+        with_offsets: also return the offsets of the tokens, in the normalised text.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
 
     Examples:
         >>> from duograph.dataset import text
@@ -300,7 +302,10 @@ class BasicTokenizer(_Tokenizer):
         self.form = normalization_form
 
     def _normalised(self, text: str) -> str:
-        """Return the text in lower case or normal form, as set, without control characters."""
+        """Return the text in lower case or in the chosen normal form.
+
+        Control characters are removed.
+        """
         if self.lower_case:
             kept = _UNUSED.finditer(text) if self.preserve else iter(())
             parts, at = [], 0
@@ -325,9 +330,9 @@ class BasicTokenizer(_Tokenizer):
         yield from self._words(text, at, len(text))
 
     def _words(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield (begin, end) of each token between two positions, a part without special tokens.
+        """Yield (begin, end) of each token in a range of characters that has no special tokens.
 
-        Words are separated by spaces; punctuation signs and Chinese ideographs are tokens alone.
+        Words are separated by spaces; punctuation signs and Chinese ideographs are separate tokens.
         """
         i = begin
         while i < end:
@@ -353,7 +358,7 @@ class BasicTokenizer(_Tokenizer):
 
 
 def _folded(text: str) -> str:
-    """Return text in lower case without accents, with wide characters as narrow ones."""
+    """Fold the case of a text, remove accents, and replace wide characters by narrow ones."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     apart = unicodedata.normalize("NFD", folded)
     return "".join(c for c in apart if unicodedata.category(c) != "Mn")
@@ -365,15 +370,16 @@ class WordpieceTokenizer:
     (`mindspore.dataset.text.WordpieceTokenizer`).
 
     Args:
-        vocab: a Vocab.
-        suffix_indicator: what pieces inside a word begin with.
-        max_bytes_per_token: longer words are unknown.
-        unknown_token: stands for words that cannot be split; ``""`` returns them as they are.
-        with_offsets: return offsets in each word.
+        vocab: the Vocab of the pieces.
+        suffix_indicator: prefix of the pieces that do not begin a word.
+        max_bytes_per_token: words that are longer than this count as unknown.
+        unknown_token: token for words that cannot be split into pieces; ``""`` keeps such words
+            unchanged.
+        with_offsets: also return the offsets of the pieces in their word.
 
     Raises:
-        TypeError: no Vocab.
-        ValueError: a number below 0.
+        TypeError: `vocab` is no Vocab.
+        ValueError: `max_bytes_per_token` is below 0.
 
     Examples:
         >>> import numpy as np
@@ -401,7 +407,7 @@ class WordpieceTokenizer:
         self.with_offsets = _flag(owner, "with_offsets", with_offsets)
 
     def pieces(self, word: str) -> list[Token]:
-        """Return the pieces of a word."""
+        """Return the pieces of a word with their offsets in its bytes."""
         whole = [(self.unknown or word, 0, len(word.encode()))]
         if len(word.encode()) > self.longest:
             return whole
@@ -426,9 +432,9 @@ class WordpieceTokenizer:
 
 @explaining
 class BertTokenizer:
-    """`BasicTokenizer`, then `WordpieceTokenizer` (`mindspore.dataset.text.BertTokenizer`).
+    """Applies `BasicTokenizer`, then `WordpieceTokenizer` (`mindspore.dataset.text.BertTokenizer`).
 
-    Arguments are those of the two; offsets are those in the normalised text.
+    The arguments are those of these two classes; offsets are positions in the normalised text.
 
     Examples:
         >>> from duograph.dataset import text
@@ -469,13 +475,13 @@ class BertTokenizer:
 
 @explaining
 class PythonTokenizer:
-    """Calls the user's tokenizer of a str (`mindspore.dataset.text.PythonTokenizer`).
+    """Calls a tokenizer that the user has written (`mindspore.dataset.text.PythonTokenizer`).
 
     Args:
         tokenizer: function from a str to a list of tokens.
 
     Raises:
-        TypeError: no function.
+        TypeError: the argument is no function.
 
     Examples:
         >>> import numpy as np

@@ -25,7 +25,7 @@ _Vectors = TypeVar("_Vectors", bound="Vectors")
 
 
 def _words(owner: str, name: str, words: object) -> list[str]:
-    """Return the argument `name` if it is a list of distinct strings; raise otherwise."""
+    """Return the argument `name` as a list if it is a list of distinct strings; raise otherwise."""
     if not isinstance(words, (list, tuple)) or not all(isinstance(w, str) for w in words):
         raise ArgumentError(f"{owner}: got {name}={words!r}; wanted a list of strings")
     if len(set(words)) != len(words):
@@ -34,7 +34,7 @@ def _words(owner: str, name: str, words: object) -> list[str]:
 
 
 def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
-    """Return the lines of a UTF-8 file without their ends; `owner` is the caller in errors."""
+    """Return the lines of a UTF-8 file without line ends; `owner` is the caller, for messages."""
     try:
         return pathlib.Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -45,7 +45,7 @@ def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
 class Vocab:
     """A map from tokens to ids (`mindspore.dataset.text.Vocab`).
 
-    Made by `from_list`, `from_dict`, `from_file` or `from_dataset`.
+    Create one by `from_list`, `from_dict`, `from_file` or `from_dataset`.
 
     Examples:
         >>> from duograph.dataset import text
@@ -60,7 +60,7 @@ class Vocab:
 
     @classmethod
     def _made(cls, ids: dict[str, int]) -> Vocab:
-        """Create a vocabulary from a dictionary of token numbers by token."""
+        """Create a vocabulary from a dictionary token -> id."""
         found = cls()
         found._ids = ids
         found._tokens = {i: w for w, i in ids.items()}
@@ -73,16 +73,16 @@ class Vocab:
         special_tokens: Sequence[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """Return a vocabulary of words numbered in their order.
+        """Return a vocabulary of words, which are numbered in their order.
 
         Args:
-            word_list: different words.
-            special_tokens: more words, before the others, or after them without `special_first`.
-            special_first: see there.
+            word_list: distinct words.
+            special_tokens: further distinct words, such as ``"[UNK]"``.
+            special_first: number the special tokens before the words instead of after them.
 
         Raises:
-            TypeError: no list of strings.
-            ValueError: a word twice.
+            TypeError: an argument is no list of strings.
+            ValueError: a word is given twice.
         """
         words = _words("Vocab.from_list", "word_list", word_list)
         special = _words("Vocab.from_list", "special_tokens", list(special_tokens or ()))
@@ -98,8 +98,8 @@ class Vocab:
         """Return a vocabulary with the ids of a dictionary.
 
         Raises:
-            TypeError: no dictionary from strings to ints.
-            ValueError: a negative id.
+            TypeError: `word_dict` is no dictionary from strings to ints.
+            ValueError: an id is negative.
         """
         if not isinstance(word_dict, dict) or not all(
             isinstance(w, str) and type(i) is int for w, i in word_dict.items()
@@ -118,16 +118,16 @@ class Vocab:
         special_tokens: Sequence[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """Return a vocabulary of the first words of the lines of a file.
+        """Return a vocabulary of a file, whose lines begin with one word each.
 
         Args:
-            file_path: a text file.
-            delimiter: what ends the word in a line; by default a word is the line.
-            vocab_size: number of lines that are read; by default all.
-            special_tokens, special_first: as for `from_list`.
+            file_path: path of a UTF-8 text file.
+            delimiter: string that ends the word in a line; by default the word is the whole line.
+            vocab_size: number of lines to read; by default all.
+            special_tokens, special_first: see `from_list`.
 
         Raises:
-            ValueError: the file cannot be read, a word twice, or a size below 1.
+            ValueError: the file cannot be read, a word occurs twice, or `vocab_size` is below 1.
         """
         if vocab_size is not None and (not isinstance(vocab_size, int) or vocab_size < 1):
             raise ArgumentValueError(f"Vocab.from_file: got vocab_size={vocab_size!r}; wanted >= 1")
@@ -152,14 +152,14 @@ class Vocab:
 
         Args:
             dataset: a dataset with columns of strings.
-            columns: the columns; by default all.
-            freq_range: (fewest, most) times that a word comes; None has no limit.
-            top_k: number of words that are kept.
-            special_tokens, special_first: as for `from_list`.
+            columns: the columns to read; by default all.
+            freq_range: (smallest, largest) frequency of the words to keep; None means no limit.
+            top_k: number of words to keep; by default all.
+            special_tokens, special_first: see `from_list`.
 
         Raises:
-            TypeError: no dataset, or a column without strings.
-            ValueError: an unknown column, or a range or number out of order.
+            TypeError: `dataset` is no Dataset, or a column does not hold strings.
+            ValueError: a column is unknown, `freq_range` is not ascending, or `top_k` is below 1.
         """
         if not isinstance(dataset, Dataset):
             raise ArgumentError(f"Vocab.from_dataset: got {type(dataset).__name__}")
@@ -182,17 +182,17 @@ class Vocab:
         return cls.from_list(kept[:top_k], special_tokens, special_first)
 
     def vocab(self) -> dict[str, int]:
-        """Return the tokens with their ids."""
+        """Return a dictionary token -> id."""
         return dict(self._ids)
 
     def tokens_to_ids(self, tokens: str | Iterable[object]) -> int | list[int]:
-        """Return the id of a token, or those of a list; -1 of an unknown one."""
+        """Return the id of a token, or a list of ids for a list; -1 for an unknown token."""
         if isinstance(tokens, str):
             return self._ids.get(tokens, -1)
         return [self._ids.get(str(t), -1) for t in tokens]
 
     def ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
-        """Return the token of an id, or those of a list; an empty string of an unknown one."""
+        """Return the token of an id, or a list of tokens for a list; "" for an unknown id."""
         if isinstance(ids, (int, np.integer)):
             return self._tokens.get(int(ids), "")
         return [self._tokens.get(int(i), "") for i in ids]
@@ -203,14 +203,15 @@ class Lookup:
     """Replaces tokens by their ids (`mindspore.dataset.text.Lookup`).
 
     Args:
-        vocab: a Vocab.
-        unknown_token: the token whose id unknown ones get; by default they are refused.
+        vocab: the Vocab with the ids.
+        unknown_token: a token of the vocabulary whose id replaces unknown tokens; by default an
+            unknown token raises an error.
         data_type: dtype of the ids.
 
     Raises:
-        TypeError: no Vocab.
-        ValueError: the vocabulary lacks `unknown_token`.
-        RuntimeError: when called: an unknown token.
+        TypeError: `vocab` is no Vocab.
+        ValueError: the vocabulary does not have `unknown_token`.
+        RuntimeError: when called: a token is unknown, and there is no `unknown_token`.
 
     Examples:
         >>> import numpy as np
@@ -246,7 +247,7 @@ class Lookup:
 
 @explaining
 class Vectors:
-    """Vectors of tokens (`mindspore.dataset.text.Vectors`), made by `from_file`.
+    """Word vectors by token (`mindspore.dataset.text.Vectors`), created by `from_file`.
 
     Examples:
         >>> import pathlib, tempfile
@@ -265,14 +266,14 @@ class Vectors:
     def from_file(
         cls: type[_Vectors], file_path: str | os.PathLike[str], max_vectors: int | None = None
     ) -> _Vectors:
-        """Return the vectors of a text file, one token and its numbers a line.
+        """Read the vectors of a text file; each line has a token and the numbers of its vector.
 
         Args:
-            file_path: the file; a first line of two numbers is left out.
-            max_vectors: number of vectors that are read; by default all.
+            file_path: path of the file; a first line of only two numbers is skipped.
+            max_vectors: number of vectors to read; by default all.
 
         Raises:
-            ValueError: the file cannot be read, a line without numbers, or a number below 0.
+            ValueError: the file cannot be read, a line has no numbers, or `max_vectors` is below 0.
         """
         if max_vectors is not None and (not isinstance(max_vectors, int) or max_vectors < 0):
             raise ArgumentValueError(f"{cls.__name__}: got max_vectors={max_vectors!r}")
@@ -296,23 +297,25 @@ class Vectors:
         return made
 
     def lookup(self, token: str, unknown: Array) -> Array:
-        """Return the vector of a token, or the given one."""
+        """Return the vector of a token, or `unknown` if the token has none."""
         return self._vectors.get(token, unknown)
 
 
 class GloVe(Vectors):
-    """Vectors of GloVe (`mindspore.dataset.text.GloVe`); used as `Vectors`."""
+    """GloVe word vectors (`mindspore.dataset.text.GloVe`), with the interface of `Vectors`."""
 
 
 class FastText(Vectors):
-    """Vectors of FastText (`mindspore.dataset.text.FastText`); used as `Vectors`."""
+    """FastText word vectors
+    (`mindspore.dataset.text.FastText`), with the interface of `Vectors`.
+    """
 
 
 class CharNGram(Vectors):
     """Vectors of character n-grams (`mindspore.dataset.text.CharNGram`).
 
-    The vector of a token is the mean of those of its 2-, 3- and 4-grams, each named
-    ``"3gram-abc"`` in the file.
+    The vector of a token is the mean of the vectors of its 2-, 3- and 4-grams, which have names
+    such as ``"3gram-abc"`` in the file.
     """
 
     def lookup(self, token: str, unknown: Array) -> Array:
@@ -330,12 +333,12 @@ class ToVectors:
     """Replaces tokens by their vectors (`mindspore.dataset.text.ToVectors`).
 
     Args:
-        vectors: Vectors of any kind.
+        vectors: a `Vectors` object, or one of a subclass.
         unk_init: the vector of unknown tokens; by default zeros.
-        lower_case_backup: look an unknown token up in lower case too.
+        lower_case_backup: look an unknown token up in lower case as well.
 
     Raises:
-        TypeError: no Vectors.
+        TypeError: `vectors` is no Vectors object.
         ValueError: `unk_init` has another size.
 
     Examples:

@@ -1,6 +1,6 @@
 """Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`).
 
-Users import them from here; `functions` defines them.
+Users import them from this package; its module `functions` defines them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Transforms of arrays of any kind, such as Compose, OneHot and TypeCast.
 
-`dataset.transforms` exports them for `Dataset.map`.
+`dataset.transforms` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @explaining
 class TypeCast:
-    """Casts to a dtype (`mindspore.dataset.transforms.TypeCast`).
+    """Casts an array to a dtype (`mindspore.dataset.transforms.TypeCast`).
 
     Examples:
         >>> import numpy as np
@@ -132,7 +132,7 @@ class Fill:
 
 @explaining
 class Concatenate:
-    """Concatenates arrays before and after (`mindspore.dataset.transforms.Concatenate`).
+    """Concatenates an array with `prepend` before and `append` after it
 
     Examples:
         >>> import numpy as np
@@ -168,7 +168,7 @@ class Duplicate:
 
 @explaining
 class RandomApply:
-    """Applies all transforms with a probability, else none
+    """Applies all of some transforms with probability `prob`, and none of them otherwise
     (`mindspore.dataset.transforms.RandomApply`).
 
     Examples:
@@ -230,7 +230,7 @@ class RandomOrder:
 
 
 class Relational(enum.IntEnum):
-    """Comparisons of `Mask` (`mindspore.dataset.transforms.Relational`)."""
+    """Comparison operators of `Mask` (`mindspore.dataset.transforms.Relational`)."""
 
     EQ = 0
     NE = 1
@@ -251,12 +251,12 @@ class Mask:
     """Compares every element with a constant (`mindspore.dataset.transforms.Mask`).
 
     Args:
-        operator: a Relational.
-        constant: a number or a string.
+        operator: the comparison, a Relational.
+        constant: the number or string to compare with.
         dtype: dtype of the result.
 
     Raises:
-        TypeError: an argument of another kind.
+        TypeError: an argument has a wrong type.
 
     Examples:
         >>> import numpy as np
@@ -282,11 +282,11 @@ class PadEnd:
 
     Args:
         pad_shape: size of each axis; None keeps it.
-        pad_value: by default 0, or the empty string.
+        pad_value: value of added elements; by default 0, or the empty string.
 
     Raises:
-        TypeError: a size that is no int.
-        ValueError: a size below 1; when called: another number of axes.
+        TypeError: a size is no int.
+        ValueError: a size is below 1; when called: the number of axes differs.
 
     Examples:
         >>> import numpy as np
@@ -314,11 +314,11 @@ class Slice:
     """Takes a part of an array (`mindspore.dataset.transforms.Slice`).
 
     Args:
-        slices: for each axis an int, a list of ints, a slice, or None, True or ``...`` for all. The
-            number of axes stays.
+        slices: for each axis an int, a list of ints, a slice, or None or True for the whole axis;
+            ``...`` stands for all remaining axes. The result has as many axes as the array.
 
     Raises:
-        TypeError: something else.
+        TypeError: an argument is something else.
 
     Examples:
         >>> import numpy as np
@@ -356,12 +356,13 @@ class Slice:
 
 @explaining
 class Unique:
-    """Returns the different elements of an array in the order of their first places, the number
-    of the element at each place, and how often each comes
+    """Returns the distinct elements of an array, with their positions and counts
     (`mindspore.dataset.transforms.Unique`).
 
     Returns:
-        Elements (n,), places (size,) int32, and counts (n,) int32, when called.
+        When called: the elements (n,), in the order of their first occurrence; for each position of
+        the array the index of its element among them, (size,) int32; and the number of occurrences
+        of each element, (n,) int32.
 
     Examples:
         >>> import numpy as np
@@ -381,7 +382,7 @@ class Unique:
 
 
 def not_random(function: T) -> T:
-    """Mark a function or class as drawing no random numbers (`mindspore.dataset.transforms`).
+    """Mark a function or class as one without random numbers (`mindspore.dataset.transforms`).
 
     Examples:
         >>> from duograph.dataset import transforms

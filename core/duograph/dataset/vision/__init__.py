@@ -1,7 +1,7 @@
 """Transforms of images for `Dataset.map` (`mindspore.dataset.vision`).
 
-An image is an (H, W, C) or (H, W) array, or a Pillow image. Transforms compute on NumPy; those that
-decode files or take Pillow images need Pillow.
+For users. An image is an (H, W, C) or (H, W) array, or a Pillow image. Transforms compute on NumPy;
+those that decode files or take Pillow images need Pillow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Automatic augmentation policies, and transforms of batches that mix images.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Transform(Protocol):
 def _operation(name: str, size: tuple[int, int], m: float, method: Inter, fill: Ints) -> Transform:
     """Return the transform that a policy calls `name`, such as "ShearX", with magnitude `m`.
 
-    `size` is (height, width) of the image; `method` and `fill` are for geometric transforms.
+    `size` is the (height, width) of the image; `method` (interpolation) and `fill` are for
+    geometric transforms.
     """
     height, width = size
     if name in ("ShearX", "ShearY"):
@@ -83,10 +84,10 @@ _Space: TypeAlias = dict[str, tuple[Array | None, bool]]
 
 
 def _space(bins: int, size: tuple[int, int], wide: bool = False, auto: bool = False) -> _Space:
-    """Return, for each operation of a policy, its `bins` magnitudes and whether a sign is drawn.
+    """Return, for each operation of a policy, its `bins` magnitudes and whether its sign is random.
 
     Magnitudes are None for operations without one. `wide` and `auto` select the ranges of
-    TrivialAugment and AutoAugment.
+    TrivialAugment and AutoAugment. `size` is the (height, width) of the image.
     """
     height, width = size
     part = 0.99 if wide else 0.9
@@ -117,7 +118,7 @@ def _space(bins: int, size: tuple[int, int], wide: bool = False, auto: bool = Fa
 
 
 class _Policy:
-    """Base class of transforms that apply operations of an augmentation policy to an image."""
+    """Base class of transforms that apply the operations of an augmentation policy to an image."""
 
     def __init__(self, interpolation: Inter, fill_value: Ints) -> None:
         owner = type(self).__name__
@@ -131,9 +132,12 @@ class _Policy:
         self.fill_value = fill_value
 
     def _applied(self, image: ImageT, space: _Space, name: str, at: int, sign: bool) -> ImageT:
-        """Apply the operation `name` to an image, with magnitude number `at`; return the result.
+        """Apply the operation `name` to an image, with magnitude number `at` of that operation.
 
-        `sign` makes the magnitude negative if the operation has signs.
+        Return the result.
+
+        `sign` makes the magnitude negative if the operation has signs. `space` is the result of
+        `_space`.
         """
         magnitudes, signed = space[name]
         m = 0.0 if magnitudes is None else float(magnitudes[at])
@@ -152,18 +156,20 @@ def _size(owner: str, image: Image) -> tuple[int, int]:
 
 
 class RandAugment(_Policy):
-    """Applies several random operations of one magnitude (`mindspore.dataset.vision.RandAugment`).
+    """Applies several random operations, all of the same strength
+    (`mindspore.dataset.vision.RandAugment`).
 
     Args:
-        num_ops: number of operations.
-        magnitude: number of the magnitude, below `num_magnitude_bins`.
-        num_magnitude_bins: number of magnitudes, 2 or more.
+        num_ops: number of operations to apply.
+        magnitude: strength of the operations, an int from 0 to `num_magnitude_bins` - 1.
+        num_magnitude_bins: number of levels of strength, 2 or more.
         interpolation: NEAREST, BILINEAR, BICUBIC or AREA.
-        fill_value: an int or three.
+        fill_value: value of pixels outside the image: an int, or three ints, one per channel.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: not three channels.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the image does not have three
+            channels.
 
     Examples:
         >>> import numpy as np
@@ -196,16 +202,17 @@ class RandAugment(_Policy):
 
 
 class TrivialAugmentWide(_Policy):
-    """Applies one random operation of a random magnitude
+    """Applies one random operation of random strength
     (`mindspore.dataset.vision.TrivialAugmentWide`).
 
     Args:
-        num_magnitude_bins: number of magnitudes, 2 or more.
-        interpolation, fill_value: as for `RandAugment`.
+        num_magnitude_bins: number of levels of strength, 2 or more.
+        interpolation, fill_value: see `RandAugment`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: not three channels.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the image does not have three
+            channels.
 
     Examples:
         >>> import numpy as np
@@ -268,7 +275,7 @@ ShearX 7 2 Invert 1 0"""
 def _parsed(text: str) -> list[list[tuple[str, float, int]]]:
     """Parse a policy's text to a list of pairs of operations.
 
-    An operation is (name, probability, number of the magnitude).
+    An operation is (name, probability, index of its magnitude).
     """
     found = []
     for pair in text.replace("\n", "").split("|"):
@@ -287,12 +294,12 @@ class AutoAugment(_Policy):
     """Applies one of 25 published pairs of operations (`mindspore.dataset.vision.AutoAugment`).
 
     Args:
-        policy: the data set that the pairs were found for.
-        interpolation, fill_value: as for `RandAugment`.
+        policy: the dataset for which the pairs were found.
+        interpolation, fill_value: see `RandAugment`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: when called: not three channels.
+        TypeError: an argument has a wrong type.
+        ValueError: when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np
@@ -320,7 +327,10 @@ class AutoAugment(_Policy):
 
 
 def _functions(owner: str, name: str, value: object) -> list[Transform]:
-    """Return the argument `name` as a list if it is a non-empty list of functions; else raise."""
+    """Return the argument `name` as a list if it is a non-empty list of functions.
+
+    Raise otherwise.
+    """
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a list of transforms")
     for f in value:
@@ -332,16 +342,16 @@ def _functions(owner: str, name: str, value: object) -> list[Transform]:
 
 
 class UniformAugment:
-    """Applies a random number of transforms of a list
+    """Applies some transforms of a list, which are chosen at random
     (`mindspore.dataset.vision.UniformAugment`).
 
     Args:
-        transforms: the transforms.
-        num_ops: number of transforms that are chosen; each is applied with probability 1/2.
+        transforms: the transforms to choose from.
+        num_ops: number of transforms to choose; each of these is applied with probability 1/2.
 
     Raises:
-        TypeError: an element that is no function.
-        ValueError: more than there are, or below 1.
+        TypeError: an element is no function.
+        ValueError: `num_ops` is below 1, or larger than the number of transforms.
 
     Examples:
         >>> import numpy as np
@@ -365,15 +375,15 @@ class UniformAugment:
 
 
 class RandomSelectSubpolicy:
-    """Applies one of several lists of transforms, each with its probability
+    """Applies the transforms of a randomly chosen list, each with its probability
     (`mindspore.dataset.vision.RandomSelectSubpolicy`).
 
     Args:
-        policy: lists of (transform, probability).
+        policy: list of lists of pairs (transform, probability).
 
     Raises:
-        TypeError: something else.
-        ValueError: an empty list, or a probability outside [0, 1].
+        TypeError: `policy` has another form.
+        ValueError: a list is empty, or a probability is outside [0, 1].
 
     Examples:
         >>> import numpy as np
@@ -410,9 +420,9 @@ class RandomSelectSubpolicy:
 
 
 def _one_hot(owner: str, image: object, label: object) -> tuple[Array, Array]:
-    """Check a batch of images (N, ...) and of one-hot labels; return both as arrays.
+    """Check a batch of images and of their one-hot labels; return both as arrays.
 
-    Labels are (N, classes) or (N, rows, classes).
+    Images have four axes, the first for the batch. Labels are (N, classes) or (N, rows, classes).
     """
     images, labels = np.asarray(image), np.asarray(label)
     if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
@@ -433,10 +443,11 @@ class MixUpBatch:
         alpha: parameter of the Beta distribution of the weights, above 0.
 
     Returns:
-        Images (N, ...) of their dtype, and labels, float32, when called with both.
+        Mixed images (N, ...) of the same dtype, and mixed labels, float32, when called with images
+        and labels.
 
     Raises:
-        ValueError: `alpha` is not above 0; when called: labels that are not one-hot.
+        ValueError: `alpha` is not above 0; when called: the labels are not one-hot.
 
     Examples:
         >>> import numpy as np
@@ -460,20 +471,20 @@ class MixUpBatch:
 
 
 class CutMixBatch:
-    """Puts a rectangle of another image into each image of a batch, and mixes their labels
+    """Replaces a rectangle in each image of a batch by one of another image, and mixes their labels
     (`mindspore.dataset.vision.CutMixBatch`).
 
     Args:
-        image_batch_format: whether the channels are last or second.
+        image_batch_format: whether the channels are the last or the second axis.
         alpha: parameter of the Beta distribution of the areas, above 0.
-        prob: probability for each image.
+        prob: probability with which an image is changed.
 
     Returns:
-        Images (N, ...), and labels, float32, when called with both.
+        Images (N, ...), and mixed labels, float32, when called with images and labels.
 
     Raises:
-        TypeError: no ImageBatchFormat.
-        ValueError: an argument outside its range; when called: labels that are not one-hot.
+        TypeError: `image_batch_format` is no ImageBatchFormat.
+        ValueError: an argument is outside its range; when called: the labels are not one-hot.
 
     Examples:
         >>> import numpy as np
@@ -521,16 +532,18 @@ class MixUp:
     (`mindspore.dataset.vision.MixUp`).
 
     Args:
-        batch_size: number of images, each with a weight of its own; 1: any number, one weight.
+        batch_size: number of images in a batch, each of which gets its own weight; with 1, a batch
+            has any number of images, which get one weight.
         alpha: parameter of the Beta distribution of the weights, above 0.
-        is_single: mix images of the batch; otherwise mix with the batch of the call before.
+        is_single: mix the images of a batch with each other; otherwise with the batch of the
+            previous call.
 
     Returns:
-        Images and labels, float64, when called with both: labels (N, classes).
+        Mixed images and labels, float64, when called with images and labels (N, classes).
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: another number of images.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the number of images is wrong.
 
     Examples:
         >>> import numpy as np

@@ -1,6 +1,7 @@
-"""Transforms of an image together with its bounding boxes.
+"""Transforms of an image together with its bounding boxes, for `Dataset.map`.
 
-Boxes are an array (n, 4 or more) of left, top, width and height in pixels; further columns stay.
+Boxes are an array (n, 4 or more) of left, top, width and height in pixels; further columns are not
+changed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ __all__ = [
 
 
 def _checked(owner: str, image: object, boxes: object) -> tuple[Array, Array]:
-    """Check that all boxes lie inside an image; return the image and a copy of the boxes."""
+    """Check that all boxes lie inside an image.
+
+    Return the image and a copy of the boxes as arrays.
+    """
     array, found = checked_image(owner, image), np.array(boxes)
     if found.ndim != 2 or found.shape[1] < 4:
         raise ShapeError(f"{owner}: got boxes of shape {found.shape}; wanted (n, 4)")
@@ -46,9 +50,9 @@ def _checked(owner: str, image: object, boxes: object) -> tuple[Array, Array]:
 
 
 def _clipped(boxes: Array, height: int, width: int) -> Array:
-    """Cut boxes at the border of an image and remove those outside of it.
+    """Clip boxes to an image of a size and remove those that are outside of it.
 
-    If none is left, the result is one box of zeros.
+    If no box is left, the result is one box of zeros.
     """
     left, top = np.clip(boxes[:, 0], 0, width), np.clip(boxes[:, 1], 0, height)
     right = np.clip(boxes[:, 0] + boxes[:, 2], 0, width)
@@ -75,11 +79,11 @@ class ResizeWithBBox:
 
     Args:
         size: (height, width), or an int for the shorter side.
-        interpolation: an `Inter`.
+        interpolation: an `Inter`, the interpolation method.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a size below 1; when called: a box outside the image.
+        TypeError: an argument has a wrong type.
+        ValueError: a size is below 1; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -104,11 +108,11 @@ class ResizeWithBBox:
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """Resizes an image and its boxes by a random interpolation
+    """Resizes an image and its boxes, with a random interpolation method
     (`mindspore.dataset.vision.RandomResizeWithBBox`).
 
     Raises:
-        ValueError: a size below 1; when called: a box outside the image.
+        ValueError: a size is below 1; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -131,7 +135,7 @@ class RandomHorizontalFlipWithBBox:
     (`mindspore.dataset.vision.RandomHorizontalFlipWithBBox`).
 
     Raises:
-        ValueError: `prob` is not in [0, 1]; when called: a box outside the image.
+        ValueError: `prob` is not in [0, 1]; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -157,7 +161,7 @@ class RandomVerticalFlipWithBBox:
     (`mindspore.dataset.vision.RandomVerticalFlipWithBBox`).
 
     Raises:
-        ValueError: `prob` is not in [0, 1]; when called: a box outside the image.
+        ValueError: `prob` is not in [0, 1]; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -179,14 +183,14 @@ class RandomVerticalFlipWithBBox:
 
 
 class RandomCropWithBBox:
-    """Pads an image, crops it at a random position, and cuts its boxes
+    """Pads an image, crops it at a random position, and clips its boxes
     (`mindspore.dataset.vision.RandomCropWithBBox`).
 
-    Arguments are those of `RandomCrop`. Boxes outside the result are removed; one box of zeros
-    stands for none.
+    Arguments are those of `RandomCrop`. Boxes outside the result are removed; if none is left, the
+    result has one box of zeros.
 
     Raises:
-        ValueError: an argument outside its range; when called: a box outside the image.
+        ValueError: an argument is outside its range; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -218,13 +222,14 @@ class RandomCropWithBBox:
 
 
 class RandomResizedCropWithBBox:
-    """Crops a random rectangle, resizes it, and cuts and scales the boxes
+    """Crops a random rectangle, resizes it, and clips and scales the boxes
     (`mindspore.dataset.vision.RandomResizedCropWithBBox`).
 
-    Arguments are those of `RandomResizedCrop`; boxes are treated as by `RandomCropWithBBox`.
+    Arguments are those of `RandomResizedCrop`; boxes are clipped like those of
+    `RandomCropWithBBox`.
 
     Raises:
-        ValueError: an argument outside its range; when called: a box outside the image.
+        ValueError: an argument is outside its range; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np
@@ -255,16 +260,16 @@ class RandomResizedCropWithBBox:
 
 
 class BoundingBoxAugment:
-    """Applies a transform to the inside of some boxes
+    """Applies a transform to the inside of some randomly chosen boxes
     (`mindspore.dataset.vision.BoundingBoxAugment`).
 
     Args:
-        transform: function of an image that keeps its size.
-        ratio: part of the boxes that are chosen, 0 to 1.
+        transform: function of an image that returns an image of the same size.
+        ratio: fraction of the boxes to choose, 0 to 1.
 
     Raises:
-        TypeError: no function.
-        ValueError: `ratio` is not in [0, 1]; when called: a box outside the image.
+        TypeError: the argument is no function.
+        ValueError: `ratio` is not in [0, 1]; when called: a box is outside the image.
 
     Examples:
         >>> import numpy as np

@@ -1,6 +1,6 @@
 """Transforms between colour spaces, and between orders and numbers of channels.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Grayscale(ImageTransform):
     (`mindspore.dataset.vision.Grayscale`).
 
     Raises:
-        TypeError: no int.
-        ValueError: another number of channels.
+        TypeError: the argument is no int.
+        ValueError: `num_output_channels` is neither 1 nor 3.
 
     Examples:
         >>> import numpy as np
@@ -63,11 +63,11 @@ class ConvertColor(ImageTransform):
     """Converts between orders and numbers of channels (`mindspore.dataset.vision.ConvertColor`).
 
     Args:
-        convert_mode: a ConvertMode.
+        convert_mode: the conversion, a ConvertMode.
 
     Raises:
-        TypeError: no ConvertMode.
-        ValueError: when called: another number of channels.
+        TypeError: `convert_mode` is no ConvertMode.
+        ValueError: when called: the number of channels is wrong.
 
     Examples:
         >>> import numpy as np
@@ -99,7 +99,7 @@ class ConvertColor(ImageTransform):
 def _channels_first(owner: str, image: object, is_hwc: bool) -> Array:
     """Return RGB images with the channels on the last axis, (..., H, W, 3).
 
-    They have the channels last already if `is_hwc` is set, else before height and width.
+    `is_hwc` says that they are in this order already; otherwise they are (..., 3, H, W).
     """
     array = np.asarray(image)
     if array.ndim not in (3, 4) or array.shape[-1 if is_hwc else -3] != 3:
@@ -110,15 +110,15 @@ def _channels_first(owner: str, image: object, is_hwc: bool) -> Array:
 
 
 class RgbToHsv:
-    """Converts RGB to hue, saturation and value, each 0 to 1
+    """Converts RGB to hue (0 to 1), saturation (0 to 1) and value (in the range of the input)
     (`mindspore.dataset.vision.RgbToHsv`).
 
     Args:
-        is_hwc: whether the channels are the last axis; otherwise they are the third last.
+        is_hwc: whether the channels are the last axis; otherwise they are the third to last.
 
     Raises:
         TypeError: `is_hwc` is no bool.
-        ValueError: when called: not three channels.
+        ValueError: when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np
@@ -151,11 +151,11 @@ class HsvToRgb:
     (`mindspore.dataset.vision.HsvToRgb`).
 
     Args:
-        is_hwc: whether the channels are the last axis; otherwise they are the third last.
+        is_hwc: whether the channels are the last axis; otherwise they are the third to last.
 
     Raises:
         TypeError: `is_hwc` is no bool.
-        ValueError: when called: not three channels.
+        ValueError: when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np

@@ -1,7 +1,7 @@
-"""Image files: decoding, encoding, reading and writing, on Pillow.
+"""Image files: decoding, encoding, reading and writing, by Pillow.
 
-Sources and the transform `Decode` use it. Pillow is imported when an image is first coded. Files
-may come from strangers: whatever a decoder raises becomes a DatasetError.
+Sources and the transform `Decode` use it. Pillow is imported only when an image is decoded or
+encoded. Files may be malicious: every exception of a decoder becomes a DatasetError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Picture: TypeAlias = "PIL.Image.Image"
 
 
 def pillow(owner: str) -> ModuleType:
-    """Return the module `PIL.Image`.
+    """Import and return the module `PIL.Image`; `owner` is the caller, for the message.
 
     Raises:
         ImportError: Pillow is not installed.
@@ -50,20 +50,23 @@ def decoded(data: Array, mode: str | None = "RGB", owner: str = "Decode") -> Arr
 
     Args:
         data: bytes as uint8 (n,).
-        mode: Pillow's name of the channels; None keeps those of the file.
-        owner: the transform, for messages.
+        mode: the channels, as a mode of Pillow such as "RGB"; None keeps those of the file.
+        owner: name of the transform, for messages.
 
     Returns:
         uint8 (H, W, C), or (H, W) for one channel.
 
     Raises:
-        DatasetError: the bytes are no image, or a damaged one.
+        DatasetError: the bytes are no image, or the image is damaged.
     """
     return np.array(opened(data, mode, owner))
 
 
 def opened(data: Array, mode: str | None, owner: str) -> Picture:
-    """Decode the bytes of an image file to a Pillow image; arguments and errors as `decoded`."""
+    """Decode the bytes of an image file to a Pillow image.
+
+    Arguments and errors are those of `decoded`.
+    """
     image = pillow(owner)
     try:
         picture = image.open(io.BytesIO(data.tobytes()))
@@ -105,7 +108,7 @@ def write_file(filename: str | os.PathLike[str], data: ArrayLike) -> None:
     """Write an array of bytes into a file (`mindspore.dataset.vision.write_file`).
 
     Raises:
-        TypeError: no uint8 array with one axis.
+        TypeError: `data` is no uint8 array with one axis.
         RuntimeError: the file cannot be written.
 
     Examples:
@@ -125,7 +128,10 @@ def write_file(filename: str | os.PathLike[str], data: ArrayLike) -> None:
 
 
 def _bytes(owner: str, data: object) -> Array:
-    """Convert the bytes of a file, an array or Tensor, to a 1-d uint8 array; raise otherwise."""
+    """Return the bytes of a file, given as an array or Tensor, as a 1-d uint8 array.
+
+    Raise otherwise.
+    """
     found = np.asarray(getattr(data, "asnumpy", lambda: data)())
     if found.dtype != np.uint8 or found.ndim != 1:
         raise ArgumentError(
@@ -141,7 +147,7 @@ def read_image(
 
     Args:
         filename: path of the file.
-        mode: the channels: those of the file, grey levels or RGB.
+        mode: which channels to return: those of the file, grey levels or RGB.
 
     Returns:
         uint8 (H, W, C).
@@ -167,7 +173,10 @@ def read_image(
 
 
 def _checked_image(owner: str, image: object) -> Array:
-    """Return an image to be encoded as a uint8 array (H, W, 3) or (H, W); raise otherwise."""
+    """Return an image to be encoded as a uint8 array (H, W, 3) or (H, W).
+
+    Raises if it has another dtype or shape.
+    """
     found = np.asarray(getattr(image, "asnumpy", lambda: image)())
     if found.dtype != np.uint8:
         raise ArgumentError(f"{owner}: got {found.dtype}; wanted uint8")
@@ -194,14 +203,14 @@ def encode_jpeg(image: object, quality: int = 75) -> Array:
 
     Args:
         image: uint8 (H, W), (H, W, 1) or (H, W, 3), RGB.
-        quality: 1 to 100.
+        quality: quality of the compression, 1 to 100.
 
     Returns:
         The bytes of the file, uint8 (n,).
 
     Raises:
-        TypeError: another dtype.
-        ValueError: another shape, or a quality out of range.
+        TypeError: the dtype is not uint8.
+        ValueError: the shape is another one, or `quality` is out of range.
 
     Examples:
         >>> import numpy as np
@@ -218,14 +227,14 @@ def encode_png(image: object, compression_level: int = 6) -> Array:
 
     Args:
         image: uint8 (H, W), (H, W, 1) or (H, W, 3), RGB.
-        compression_level: 0 to 9.
+        compression_level: strength of the compression, 0 to 9.
 
     Returns:
         The bytes of the file, uint8 (n,).
 
     Raises:
-        TypeError: another dtype.
-        ValueError: another shape, or a level out of range.
+        TypeError: the dtype is not uint8.
+        ValueError: the shape is another one, or `compression_level` is out of range.
 
     Examples:
         >>> import numpy as np
@@ -279,7 +288,10 @@ def write_png(filename: str | os.PathLike[str], image: object, compression_level
 
 
 def _plain(owner: str, image: object) -> tuple[int, ...]:
-    """Return the shape of an array or Tensor, or (height, width, channels) of a Pillow image."""
+    """Return the shape of an array or Tensor, or (height, width, channels) of a Pillow image.
+
+    Raises if the value has no shape or fewer than two axes.
+    """
     if hasattr(image, "getbands"):
         return (
             cast("Picture", image).size[1],
@@ -297,12 +309,12 @@ def _plain(owner: str, image: object) -> tuple[int, ...]:
 
 
 def get_image_size(image: object) -> list[int]:
-    """Return [height, width] of an image, an array (..., H, W, C) or (H, W), or of Pillow
+    """Return [height, width] of an array (..., H, W, C) or (H, W), or of a Pillow image
     (`mindspore.dataset.vision.get_image_size`).
 
     Raises:
-        TypeError: no image.
-        RuntimeError: fewer than two axes.
+        TypeError: the argument is no image.
+        RuntimeError: the array has fewer than two axes.
 
     Examples:
         >>> import numpy as np
@@ -317,11 +329,11 @@ def get_image_size(image: object) -> list[int]:
 def get_image_num_channels(image: object) -> int:
     """Return the number of channels of an image (`mindspore.dataset.vision`).
 
-    An array has its channels last; without an axis of channels there is one.
+    The channels are the last axis of an array; an array (H, W) has one channel.
 
     Raises:
-        TypeError: no image.
-        RuntimeError: fewer than two axes.
+        TypeError: the argument is no image.
+        RuntimeError: the array has fewer than two axes.
 
     Examples:
         >>> import numpy as np

@@ -1,7 +1,7 @@
 """Transforms of colours: brightness, contrast, saturation, hue, sharpness, histograms.
 
-`dataset.vision` exports them for `Dataset.map`. Arrays are computed as OpenCV does, Pillow images
-by Pillow.
+`dataset.vision` exports them for use in `Dataset.map`. Arrays are transformed as OpenCV does, and
+Pillow images by Pillow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ __all__ = [
 
 
 def grey(image: Array) -> Array:
-    """Return the grey levels (H, W) of an RGB image, for uint8 in OpenCV's fixed point."""
+    """Return the grey levels (H, W) of an RGB image.
+
+    uint8 images are converted in OpenCV's fixed-point arithmetic.
+    """
     if image.dtype == np.uint8:
         found = image[..., :3].astype(np.int64) @ np.array([9798, 19235, 3735])
         return ((found + (1 << 14)) >> 15).astype(np.uint8)
@@ -45,14 +48,14 @@ def grey(image: Array) -> Array:
 
 
 def checked_rgb(owner: str, image: Array) -> Array:
-    """Return an image if it has three channels."""
+    """Return an image if it is (H, W, 3); raise ShapeError otherwise."""
     if image.ndim != 3 or image.shape[2] != 3:
         raise ShapeError(f"{owner}: got an image of shape {image.shape}; wanted (H, W, 3)")
     return image
 
 
 def _bytes(owner: str, image: Array) -> Array:
-    """Return `image` if its dtype is uint8; raise otherwise."""
+    """Return `image` if its dtype is uint8; raise ArgumentError otherwise."""
     if image.dtype != np.uint8:
         raise ArgumentError(f"{owner}: got an image of {image.dtype}; wanted uint8")
     return image
@@ -61,7 +64,7 @@ def _bytes(owner: str, image: Array) -> Array:
 def _blend(first: Array, second: Array, factor: float) -> Array:
     """Return ``first * (1 - factor) + second * factor``, computed in float32.
 
-    The result is clamped to the range of the dtype of `second`, which it has.
+    The result has the dtype of `second` and is clamped to its range.
     """
     weight = np.float32(factor)
     found = first.astype(np.float32) * (np.float32(1) - weight) + second.astype(np.float32) * weight
@@ -69,7 +72,10 @@ def _blend(first: Array, second: Array, factor: float) -> Array:
 
 
 def _enhanced(kind: str, image: Picture, factor: float) -> Picture:
-    """Enhance a Pillow image by the class `kind` of Pillow's module ImageEnhance; return it."""
+    """Enhance a Pillow image by `factor`, with class `kind` of Pillow's module ImageEnhance.
+
+    Return the result.
+    """
     pillow(kind)
     from PIL import ImageEnhance
 
@@ -85,11 +91,11 @@ def _ops(name: str, image: Picture, *arguments: object) -> Picture:
 
 
 class AdjustBrightness(ImageTransform):
-    """Multiplies all values (`mindspore.dataset.vision.AdjustBrightness`).
+    """Multiplies all values by a factor (`mindspore.dataset.vision.AdjustBrightness`).
 
     Raises:
-        TypeError: a factor that is no number.
-        ValueError: a factor below 0.
+        TypeError: the factor is no number.
+        ValueError: the factor is below 0.
 
     Examples:
         >>> import numpy as np
@@ -109,11 +115,11 @@ class AdjustBrightness(ImageTransform):
 
 
 class AdjustContrast(ImageTransform):
-    """Moves values away from the mean grey level (`mindspore.dataset.vision.AdjustContrast`).
+    """Scales the distance of values from the mean grey level
 
     Raises:
-        TypeError: a factor that is no number.
-        ValueError: a factor below 0; when called: not three channels.
+        TypeError: the factor is no number.
+        ValueError: the factor is below 0; when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np
@@ -136,11 +142,11 @@ class AdjustContrast(ImageTransform):
 
 
 class AdjustSaturation(ImageTransform):
-    """Moves colours away from their grey levels (`mindspore.dataset.vision.AdjustSaturation`).
+    """Scales the distance of colours from their grey levels
 
     Raises:
-        TypeError: a factor that is no number.
-        ValueError: a factor below 0; when called: not three channels.
+        TypeError: the factor is no number.
+        ValueError: the factor is below 0; when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np
@@ -164,11 +170,11 @@ class AdjustSharpness(ImageTransform):
     """Blends an image with a smoothed one (`mindspore.dataset.vision.AdjustSharpness`).
 
     Args:
-        sharpness_factor: 0 smooths, 1 changes nothing, more sharpens.
+        sharpness_factor: 0 smooths the image, 1 does not change it, more than 1 sharpens it.
 
     Raises:
-        TypeError: a factor that is no number.
-        ValueError: a factor below 0.
+        TypeError: the factor is no number.
+        ValueError: the factor is below 0.
 
     Examples:
         >>> import numpy as np
@@ -197,12 +203,12 @@ class AdjustSharpness(ImageTransform):
 
 
 class AdjustGamma(ImageTransform):
-    """`gain * image ** gamma`, where 255 (or 1 for floats) stands for 1
+    """Computes `gain * image ** gamma` for an image scaled to the range 0 to 1
     (`mindspore.dataset.vision.AdjustGamma`).
 
     Raises:
-        TypeError: an argument that is no number.
-        ValueError: a gamma below 0.
+        TypeError: an argument is no number.
+        ValueError: `gamma` is below 0.
 
     Examples:
         >>> import numpy as np
@@ -260,14 +266,15 @@ def _from_hsv(h: Array, s: Array, v: Array) -> Array:
 
 
 class AdjustHue(ImageTransform):
-    """Turns the hue of all colours (`mindspore.dataset.vision.AdjustHue`).
+    """Shifts the hue of all colours (`mindspore.dataset.vision.AdjustHue`).
 
     Args:
-        hue_factor: part of the circle, -0.5 to 0.5.
+        hue_factor: the shift as a fraction of the colour circle, -0.5 to 0.5.
 
     Raises:
-        TypeError: a factor that is no number; when called: another dtype than uint8.
-        ValueError: a factor outside the range; when called: not three channels.
+        TypeError: the factor is no number; when called: the dtype is not uint8.
+        ValueError: the factor is outside the range; when called: the image does not have three
+            channels.
 
     Examples:
         >>> import numpy as np
@@ -296,9 +303,9 @@ class AdjustHue(ImageTransform):
 
 
 def _by_channel(image: Array, function: Callable[[Array], Array]) -> Array:
-    """Map the values of each channel by a table; return the image.
+    """Map the values of each channel of a uint8 image by a table of 256 values.
 
-    `function` computes the table of 256 values from the channel.
+    `function` computes the table from the channel.
     """
     flat = image if image.ndim == 3 else image[..., None]
     made = np.stack([function(flat[..., c])[flat[..., c]] for c in range(flat.shape[2])], -1)
@@ -306,15 +313,15 @@ def _by_channel(image: Array, function: Callable[[Array], Array]) -> Array:
 
 
 class AutoContrast(ImageTransform):
-    """Stretches each channel to 0 to 255 (`mindspore.dataset.vision.AutoContrast`).
+    """Stretches the values of each channel to 0 to 255 (`mindspore.dataset.vision.AutoContrast`).
 
     Args:
-        cutoff: percentage of the darkest and brightest pixels that are not counted, 0 to 50.
-        ignore: values that are not counted.
+        cutoff: percentage of the darkest and of the brightest pixels to ignore, 0 to 50.
+        ignore: a value, or list of values, to ignore.
 
     Raises:
-        TypeError: an argument of another kind; when called: another dtype than uint8.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type; when called: the dtype is not uint8.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -356,8 +363,8 @@ class AutoContrast(ImageTransform):
     def _without(counts: Array, cut: int, order: Sequence[int]) -> int:
         """Remove `cut` pixels from the histogram `counts`, in place.
 
-        `order` lists the pixel values, those to be removed first. Returns how many of the `cut`
-        pixels could not be removed.
+        `order` lists pixel values in the order in which their pixels are removed. Returns how many
+        of the `cut` pixels could not be removed.
         """
         for v in order:
             taken = min(cut, int(counts[v]))
@@ -375,7 +382,7 @@ class Equalize(ImageTransform):
     """Equalises the histogram of each channel (`mindspore.dataset.vision.Equalize`).
 
     Raises:
-        TypeError: when called: another dtype than uint8.
+        TypeError: when called: the dtype is not uint8.
 
     Examples:
         >>> import numpy as np
@@ -402,10 +409,10 @@ class Equalize(ImageTransform):
 
 
 class Invert(ImageTransform):
-    """`255 - image` (`mindspore.dataset.vision.Invert`).
+    """Computes `255 - image` (`mindspore.dataset.vision.Invert`).
 
     Raises:
-        ValueError: when called: not three channels.
+        ValueError: when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np
@@ -422,14 +429,14 @@ class Invert(ImageTransform):
 
 
 class Posterize(ImageTransform):
-    """Keeps the highest bits of all values (`mindspore.dataset.vision.Posterize`).
+    """Keeps only the highest bits of all values (`mindspore.dataset.vision.Posterize`).
 
     Args:
-        bits: 0 to 8.
+        bits: number of bits to keep, 0 to 8.
 
     Raises:
-        TypeError: no int; when called: another dtype than uint8.
-        ValueError: outside the range.
+        TypeError: the argument is no int; when called: the dtype is not uint8.
+        ValueError: the argument is outside the range.
 
     Examples:
         >>> import numpy as np
@@ -455,11 +462,12 @@ class Solarize(ImageTransform):
     """Inverts the values inside a range (`mindspore.dataset.vision.Solarize`).
 
     Args:
-        threshold: a number, or (lowest, highest), 0 to 255. One number is the lowest.
+        threshold: the range (lowest, highest), 0 to 255; a single number is the lowest value, up to
+            255.
 
     Raises:
-        TypeError: no numbers.
-        ValueError: outside the range, or not ascending.
+        TypeError: the values are no numbers.
+        ValueError: a number is outside the range, or they do not ascend.
 
     Examples:
         >>> import numpy as np

@@ -1,6 +1,6 @@
 """Transforms of the values and kinds of images: files, Pillow images, dtypes, normalisation.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = [
 
 
 class Rescale:
-    """`image * rescale + shift`, float32 (`mindspore.dataset.vision.Rescale`).
+    """Computes `image * rescale + shift` in float32 (`mindspore.dataset.vision.Rescale`).
 
     Raises:
-        TypeError: an argument that is no number.
+        TypeError: an argument is no number.
 
     Examples:
         >>> import numpy as np
@@ -53,14 +53,16 @@ class Rescale:
 
 
 class Normalize(HostTransform):
-    """`(image - mean) / std` per channel, float32 (`mindspore.dataset.vision.Normalize`).
+    """Computes `(image - mean) / std` per channel in float32
+    (`mindspore.dataset.vision.Normalize`).
 
     Args:
         mean, std: one number per channel, or one for all.
-        is_hwc: whether channels are the last axis rather than the first.
+        is_hwc: whether the channels are the last axis rather than the first.
 
     Raises:
-        ValueError: an image with another number of channels, or a std of 0 or less.
+        ValueError: `mean` and `std` differ in length, or a std is not above 0; when called: the
+            number of channels is another one.
 
     Examples:
         >>> import numpy as np
@@ -93,14 +95,15 @@ class Normalize(HostTransform):
 
 
 class NormalizePad(Normalize):
-    """`Normalize`, then a fourth channel of zeros (`mindspore.dataset.vision.NormalizePad`).
+    """Applies `Normalize` and appends a channel of zeros (`mindspore.dataset.vision.NormalizePad`).
 
     Args:
-        mean, std, is_hwc: as for `Normalize`.
-        dtype: ``"float32"`` or ``"float16"``.
+        mean, std, is_hwc: see `Normalize`.
+        dtype: dtype of the result, ``"float32"`` or ``"float16"``.
 
     Raises:
-        ValueError: as for `Normalize`, or another dtype; when called: not three channels.
+        ValueError: see `Normalize`; or `dtype` is another one; when called: the image does not have
+            three channels.
 
     Examples:
         >>> import numpy as np
@@ -131,7 +134,7 @@ class NormalizePad(Normalize):
 
 
 class HWC2CHW:
-    """Moves the channels first (`mindspore.dataset.vision.HWC2CHW`).
+    """Transposes an image (H, W, C) to (C, H, W) (`mindspore.dataset.vision.HWC2CHW`).
 
     Examples:
         >>> import numpy as np
@@ -146,7 +149,7 @@ class HWC2CHW:
 
 
 class ToTensor:
-    """Moves the channels first and divides by 255 (`mindspore.dataset.vision.ToTensor`).
+    """Transposes an image to (C, H, W) and divides it by 255 (`mindspore.dataset.vision.ToTensor`).
 
     Examples:
         >>> import numpy as np
@@ -167,7 +170,7 @@ class ToTensor:
 
 
 class ToType:
-    """Casts to a dtype (`mindspore.dataset.vision.ToType`).
+    """Casts an image to a dtype (`mindspore.dataset.vision.ToType`).
 
     Examples:
         >>> import numpy as np
@@ -201,7 +204,7 @@ class ToPIL:
     """Converts an array to a Pillow image (`mindspore.dataset.vision.ToPIL`); needs Pillow.
 
     Raises:
-        TypeError: when called: no array or image.
+        TypeError: when called: the input is no array or image.
 
     Examples:
         >>> import numpy as np
@@ -221,11 +224,11 @@ class Decode:
     """Decodes an image file to (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs Pillow.
 
     Args:
-        to_pil: return a Pillow image.
+        to_pil: return a Pillow image instead of an array.
 
     Raises:
         TypeError: the input is not a 1-D array of bytes.
-        RuntimeError: the bytes are no image, or a damaged one.
+        RuntimeError: the bytes are no image, or the image is damaged.
         ImportError: Pillow is not installed.
 
     Examples:
@@ -257,12 +260,12 @@ class LinearTransformation:
     (`mindspore.dataset.vision.LinearTransformation`).
 
     Args:
-        transformation_matrix: (n, n).
-        mean_vector: (n,).
+        transformation_matrix: array (n, n), where n is the number of elements of an image.
+        mean_vector: array (n,).
 
     Raises:
-        TypeError: no arrays.
-        ValueError: other shapes; when called: an image of another size than n.
+        TypeError: an argument is no array.
+        ValueError: the arrays have other shapes; when called: the image does not have n elements.
 
     Examples:
         >>> import numpy as np
@@ -298,12 +301,13 @@ class GaussianBlur(ImageTransform):
     """Smooths an image with a Gaussian filter (`mindspore.dataset.vision.GaussianBlur`).
 
     Args:
-        kernel_size: odd size, or (width, height).
-        sigma: standard deviation, or (along x, along y); by default it follows from the size.
+        kernel_size: odd size of the filter, or its odd (width, height).
+        sigma: standard deviation in pixels, or (along x, along y); by default it depends on the
+            size.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an even size, or a negative sigma.
+        TypeError: an argument has a wrong type.
+        ValueError: a size is even, or a sigma is negative.
 
     Examples:
         >>> import numpy as np

@@ -1,6 +1,6 @@
 """Enumerations of image transforms: interpolation, borders, colours and formats.
 
-Users pass the members to the transforms of this package.
+Users pass their members to the transforms of this package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Inter(enum.IntEnum):
 
 
 class Border(str, enum.Enum):
-    """The kind of border that padding adds (`mindspore.dataset.vision.Border`)."""
+    """Kinds of borders that padding adds (`mindspore.dataset.vision.Border`)."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -34,7 +34,7 @@ class Border(str, enum.Enum):
 
 
 class ConvertMode(enum.IntEnum):
-    """What `ConvertColor` converts (`mindspore.dataset.vision.ConvertMode`)."""
+    """Conversions of `ConvertColor` (`mindspore.dataset.vision.ConvertMode`)."""
 
     COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
     COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
@@ -51,7 +51,7 @@ class ConvertMode(enum.IntEnum):
 
 
 class ImageBatchFormat(enum.IntEnum):
-    """Where the channels of a batch of images stand (`mindspore.dataset.vision`)."""
+    """Position of the channels in a batch of images (`mindspore.dataset.vision`)."""
 
     NHWC = 0
     NCHW = 1

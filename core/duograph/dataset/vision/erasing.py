@@ -1,6 +1,6 @@
 """Transforms that erase parts of images, such as CutOut and RandomErasing.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["CutOut", "Erase", "RandomErasing"]
 
 
 class Erase(ImageTransform):
-    """Sets a rectangle to a value (`mindspore.dataset.vision.Erase`).
+    """Sets a rectangle of an image to a value (`mindspore.dataset.vision.Erase`).
 
     Args:
-        top, left, height, width: the rectangle.
-        value: a number or one for each channel, 0 to 255.
-        inplace: change the given array.
+        top, left, height, width: the rectangle, in pixels.
+        value: a number from 0 to 255, or one such number per channel.
+        inplace: change the given array instead of a copy.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -75,20 +75,20 @@ class Erase(ImageTransform):
 
 
 class RandomErasing:
-    """Sets a random rectangle of a (C, H, W) array with a probability
+    """Overwrites a random rectangle of a (C, H, W) array with a probability
     (`mindspore.dataset.vision.RandomErasing`).
 
     Args:
-        prob: probability.
-        scale: range of the rectangle's area, as a part of the image's.
-        ratio: range of height / width.
-        value: a number, one for each channel, or ``"random"``.
-        inplace: change the given array.
-        max_attempts: how many rectangles are tried.
+        prob: probability with which an array is changed.
+        scale: range of the rectangle's area, as a fraction of the image's area.
+        ratio: range of the rectangle's height / width.
+        value: the value to write: a number, one number per channel, or ``"random"``.
+        inplace: change the given array instead of a copy.
+        max_attempts: number of random rectangles that are tried until one fits into the image.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -147,13 +147,13 @@ class CutOut:
     """Sets random squares to 0 (`mindspore.dataset.vision.CutOut`).
 
     Args:
-        length: side of a square.
+        length: side of a square in pixels.
         num_patches: number of squares.
         is_hwc: whether the channels are the last axis.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a number below 1; when called: a smaller image.
+        TypeError: an argument has a wrong type.
+        ValueError: a number is below 1; when called: the image is smaller than that.
 
     Examples:
         >>> import numpy as np

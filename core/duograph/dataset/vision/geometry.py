@@ -1,6 +1,6 @@
 """Transforms that resize, rotate, shear or warp images.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ PILLOW = {
 
 
 def scaled_size(size: Sequence[int], height: int, width: int) -> tuple[int, int]:
-    """Return (height, width) of a result; one number is the shorter side."""
+    """Return (height, width) of a resized image; a single number in `size` is the shorter side.
+
+    `height` and `width` are those of the original.
+    """
     if len(size) == 2:
         return size[0], size[1]
     if height <= width:
@@ -64,7 +67,7 @@ def scaled_size(size: Sequence[int], height: int, width: int) -> tuple[int, int]
 def checked_method(
     owner: str, method: object, kinds: Sequence[Inter], name: str = "interpolation"
 ) -> Inter:
-    """Return an interpolation method that a transform takes."""
+    """Return an interpolation method if it is one of `kinds`; raise otherwise."""
     found: Inter = checked_member(owner, name, method, Inter)
     if found not in kinds:
         raise ArgumentValueError(
@@ -91,12 +94,12 @@ class Resize(ImageTransform):
 
     Args:
         size: (height, width), or an int for the shorter side.
-        interpolation: an `Inter`. Arrays are computed as OpenCV does (PILCUBIC and ANTIALIAS as
-            Pillow does), Pillow images by Pillow.
+        interpolation: an `Inter`, the interpolation method. Arrays are resized as OpenCV does (for
+            PILCUBIC and ANTIALIAS as Pillow does), Pillow images by Pillow.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a size below 1.
+        TypeError: an argument has a wrong type.
+        ValueError: a size is below 1.
 
     Examples:
         >>> import numpy as np
@@ -119,12 +122,12 @@ class Resize(ImageTransform):
 
 
 class RandomResize(Resize):
-    """Resizes an image by an interpolation that is chosen at random
+    """Resizes an image with an interpolation method that is chosen at random
     (`mindspore.dataset.vision.RandomResize`).
 
     Raises:
-        TypeError: a size that is no int.
-        ValueError: a size below 1.
+        TypeError: a size is no int.
+        ValueError: a size is below 1.
 
     Examples:
         >>> import numpy as np
@@ -146,14 +149,14 @@ class ResizedCrop(ImageTransform):
     """Crops a rectangle and resizes it (`mindspore.dataset.vision.ResizedCrop`).
 
     Args:
-        top, left, height, width: the rectangle.
+        top, left, height, width: the rectangle, in pixels.
         size: (height, width), or an int for both sides.
-        interpolation: an `Inter`.
+        interpolation: an `Inter`, the interpolation method.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a negative position, or a size below 1; when called: the rectangle leaves the
-            image.
+        TypeError: an argument has a wrong type.
+        ValueError: a position is negative, or a size is below 1; when called: the rectangle is not
+            inside the image.
 
     Examples:
         >>> import numpy as np
@@ -207,14 +210,14 @@ class RandomResizedCrop(ImageTransform):
 
     Args:
         size: (height, width), or an int for both sides.
-        scale: range of the rectangle's area, as a part of the image's.
-        ratio: range of width / height.
-        interpolation: an `Inter`.
-        max_attempts: how many rectangles are tried before the centre of the image is taken.
+        scale: range of the rectangle's area, as a fraction of the image's area.
+        ratio: range of the rectangle's width / height.
+        interpolation: an `Inter`, the interpolation method.
+        max_attempts: number of random rectangles that are tried before the centre is taken.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a range that is empty or below 0.
+        TypeError: an argument has a wrong type.
+        ValueError: a range is empty or below 0.
 
     Examples:
         >>> import numpy as np
@@ -242,7 +245,7 @@ class RandomResizedCrop(ImageTransform):
         self.max_attempts = max_attempts
 
     def box(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return a random rectangle (top, left, height, width) in an image."""
+        """Return a random rectangle (top, left, height, width) in an image of the given size."""
         random, area = random_numbers(), height * width
         for _ in range(self.max_attempts):
             target = area * random.uniform(*self.scale)
@@ -276,11 +279,11 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """Decodes an image file, crops a random rectangle and resizes it
     (`mindspore.dataset.vision.RandomCropDecodeResize`); needs Pillow.
 
-    Arguments are those of `RandomResizedCrop`; the input is the bytes of a file, uint8 (n,).
+    Arguments are those of `RandomResizedCrop`; it is called with the bytes of a file, uint8 (n,).
 
     Raises:
-        TypeError: when called: no bytes.
-        RuntimeError: when called: the bytes are no image.
+        TypeError: when called: the input is no array of bytes.
+        RuntimeError: when called: the bytes are no image file.
 
     Examples:
         >>> import numpy as np
@@ -321,15 +324,15 @@ class Rotate(ImageTransform):
     """Rotates an image counter-clockwise (`mindspore.dataset.vision.Rotate`).
 
     Args:
-        degrees: the angle.
+        degrees: angle of the rotation in degrees.
         resample: NEAREST, BILINEAR, BICUBIC or AREA.
         expand: enlarge the result to hold the whole rotated image; `center` is then ignored.
-        center: (x, y); by default the centre of the image.
-        fill_value: an int or three, outside the image.
+        center: fixed point (x, y) of the rotation; by default the centre of the image.
+        fill_value: value of pixels outside the image: an int, or three ints, one per channel.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -382,7 +385,7 @@ PILLOW_WARPS = {Inter.NEAREST: 0, Inter.BILINEAR: 2, Inter.BICUBIC: 3, Inter.ARE
 
 
 def checked_center(owner: str, center: object) -> tuple[float, float] | None:
-    """Return an argument `center` as (x, y), or None."""
+    """Return an argument `center` as (x, y), or None if it is None; raise for anything else."""
     if center is None:
         return None
     if not isinstance(center, (list, tuple)) or len(center) != 2:
@@ -392,7 +395,7 @@ def checked_center(owner: str, center: object) -> tuple[float, float] | None:
 
 
 def picture_fill(image: Picture, fill: tuple[int, ...]) -> int | tuple[int, ...]:
-    """Return a fill value for the channels of a Pillow image."""
+    """Convert a fill value to the form that Pillow takes for the channels of an image."""
     bands = len(image.getbands())
     return fill[0] if bands == 1 else (fill * bands)[:bands] if len(fill) == 1 else fill
 
@@ -401,12 +404,12 @@ class RandomRotation(ImageTransform):
     """Rotates an image by a random angle (`mindspore.dataset.vision.RandomRotation`).
 
     Args:
-        degrees: range of the angle; a number n is (-n, n).
-        resample, expand, center, fill_value: as for `Rotate`.
+        degrees: range of the angle in degrees; a number n means (-n, n).
+        resample, expand, center, fill_value: see `Rotate`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -436,16 +439,16 @@ class Affine(ImageTransform):
     (`mindspore.dataset.vision.Affine`).
 
     Args:
-        degrees: angle of the rotation, clockwise.
-        translate: (x, y) as parts of the width and height, -1 to 1.
-        scale: factor above 0.
-        shear: angle along x, or angles along x and y.
+        degrees: angle of the rotation in degrees, clockwise.
+        translate: shift (x, y) as fractions of the width and height, -1 to 1.
+        scale: factor of the size, above 0.
+        shear: angle in degrees along x, or angles along x and y.
         resample: NEAREST, BILINEAR, BICUBIC or AREA.
-        fill_value: an int or three, outside the image.
+        fill_value: value of pixels outside the image: an int, or three ints, one per channel.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -479,7 +482,10 @@ class Affine(ImageTransform):
         self.fill_value = checked_fill("Affine", fill_value)
 
     def matrix(self, height: int, width: int) -> Array:
-        """Return the (2, 3) map from positions in the result to positions in the image."""
+        """Return the (2, 3) affine map from positions in the result to positions in the image.
+
+        `height` and `width` are the size of the image.
+        """
         angle, sx, sy = (math.radians(a) for a in (self.degrees, *self.shear))
         a = math.cos(angle - sy) / math.cos(sy)
         b = -math.cos(angle - sy) * math.tan(sx) / math.cos(sy) - math.sin(angle)
@@ -512,16 +518,17 @@ class RandomAffine(ImageTransform):
     (`mindspore.dataset.vision.RandomAffine`).
 
     Args:
-        degrees: range of the angle; a number n is (-n, n).
-        translate: (x, y), the largest moves, or ranges (x0, x1) or (x0, x1, y0, y1), as parts of
-            width and height; None does not move.
-        scale: range of the factor; None does not scale.
-        shear: range of the angle along x, or of both (x0, x1, y0, y1); a number n is (-n, n).
-        resample, fill_value: as for `Affine`.
+        degrees: range of the angle in degrees; a number n means (-n, n).
+        translate: range (x0, x1) of the shift along x, or (x0, x1, y0, y1), as fractions of width
+            and height; None does not shift.
+        scale: range of the factor of the size; None does not scale.
+        shear: range of the angle in degrees along x, or of both angles (x0, x1, y0, y1); a number n
+            means (-n, n).
+        resample, fill_value: see `Affine`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -564,9 +571,9 @@ class RandomAffine(ImageTransform):
 def _two_ranges(
     owner: str, name: str, value: object, low: float, high: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the ranges along x and y, from a list of two or four numbers; None is (0, 0) twice.
+    """Return the ranges along x and y from a list of four numbers, or of two for x alone.
 
-    Two numbers are the range along x, and that along y is (0, 0).
+    A range that is not given is (0, 0); for None, both ranges are.
     """
     if value is None:
         return (0.0, 0.0), (0.0, 0.0)

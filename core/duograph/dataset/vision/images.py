@@ -1,7 +1,7 @@
-"""What all image transforms share: kinds of images, checks of arguments, and base classes.
+"""Common parts of all image transforms: kinds of images, checks of arguments, base classes.
 
 The other modules of `dataset.vision` use it. An image is an array (H, W, C) or (H, W), or a Pillow
-image. A transform of a Pillow image returns one.
+image. A transform of a Pillow image returns a Pillow image.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def checked_image(owner: str, image: object) -> Array:
     """Return an image as an array with two or three axes.
 
     Raises:
-        ArgumentError: no numbers.
-        ShapeError: another number of axes.
+        ArgumentError: the image holds no numbers; `owner` is the transform, for the message.
+        ShapeError: the image has another number of axes.
     """
     found = np.asarray(image.asnumpy() if hasattr(image, "asnumpy") else image)
     if found.dtype.kind not in "uifb":
@@ -60,7 +60,7 @@ def checked_image(owner: str, image: object) -> Array:
 
 
 def picture_like(array: Array, owner: str) -> Picture:
-    """Return an array as a Pillow image."""
+    """Convert an array to a Pillow image; `owner` is the transform, for messages."""
     flat = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
     return pillow(owner).fromarray(np.ascontiguousarray(flat))
 
@@ -76,7 +76,9 @@ class HostTransform:
         explain_methods(cls, "__init__")
 
     def device(self: _Transform, device_target: str = "CPU") -> _Transform:
-        """Choose where the transform runs; here all run on the host, as said once for Ascend.
+        """Accept the device of the transform.
+
+        Duograph runs all transforms on the CPU, and warns once for Ascend.
 
         Args:
             device_target: ``"CPU"`` or ``"Ascend"``.
@@ -85,7 +87,7 @@ class HostTransform:
             The transform.
 
         Raises:
-            ValueError: another device.
+            ValueError: `device_target` is another string.
 
         Examples:
             >>> from duograph.dataset import vision
@@ -103,7 +105,7 @@ class HostTransform:
 class ImageTransform(HostTransform):
     """Base class of transforms of one image.
 
-    A subclass implements `_array`, and `_picture` where Pillow computes something else.
+    A subclass implements `_array`, and `_picture` where Pillow's result for a Pillow image differs.
     """
 
     def __call__(self, image: ImageT) -> ImageT:
@@ -112,25 +114,25 @@ class ImageTransform(HostTransform):
         return cast("ImageT", self._array(checked_image(type(self).__name__, image)))
 
     def _array(self, image: Array) -> Array:
-        """Return the transformed image of an array (H, W, C) or (H, W).
+        """Return the transformed image for an array (H, W, C) or (H, W).
 
-        Every transform overrides it.
+        Every subclass overrides it.
         """
         raise NotImplementedError
 
     def _picture(self, image: Picture) -> Picture:
-        """Return the transformed image of a Pillow image, a Pillow image too."""
+        """Return the transformed image for a Pillow image, as a Pillow image."""
         return picture_like(self._array(np.array(image)), type(self).__name__)
 
 
 def checked_size(
     owner: str, size: Ints, name: str = "size", single: bool = False
 ) -> tuple[int, ...]:
-    """Return an argument `size` as (height, width), or as (n,) with `single`.
+    """Return an argument `size` as (height, width); with `single`, one number n becomes (n,).
 
     Raises:
-        ArgumentError: no ints.
-        ArgumentValueError: not one or two, or below 1.
+        ArgumentError: the values are no ints.
+        ArgumentValueError: there are neither one nor two values, or a value is below 1.
     """
     several = (size,) if isinstance(size, (int, np.integer)) else size
     if not isinstance(several, (list, tuple)) or any(
@@ -146,11 +148,12 @@ def checked_size(
 def checked_number(
     owner: str, name: str, value: object, low: float = -np.inf, high: float = np.inf
 ) -> float:
-    """Return a number in [low, high].
+    """Return `value` as a float if it is a number in [low, high].
 
     Raises:
-        ArgumentError: no number.
-        ArgumentValueError: outside the range.
+        ArgumentError: the value is no number; `owner` and `name` are the transform and the
+            argument.
+        ArgumentValueError: the value is outside the range.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a number")
@@ -160,7 +163,7 @@ def checked_number(
 
 
 def checked_probability(owner: str, prob: object) -> float:
-    """Return a probability in [0, 1]."""
+    """Return the argument `prob` as a float if it is a number in [0, 1]; raise otherwise."""
     return checked_number(owner, "prob", prob, 0, 1)
 
 
@@ -172,11 +175,12 @@ def checked_range(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> tuple[float, float]:
-    """Return a range (a, b); a number n is (around - n, around + n), cut at `low`.
+    """Return the range (a, b); a number n means (around - n, around + n), limited to `low`.
 
     Raises:
-        ArgumentError: no numbers.
-        ArgumentValueError: not two, not ascending, or outside [low, high].
+        ArgumentError: the values are no numbers.
+        ArgumentValueError: there are not two values, they do not ascend, or are outside [low,
+            high].
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and around is not None:
         if value < 0:
@@ -192,10 +196,10 @@ def checked_range(
 
 
 def checked_member(owner: str, name: str, value: object, kind: type[_Member]) -> _Member:
-    """Return a member of an enumeration.
+    """Return `value` if it is a member of the enumeration `kind`.
 
     Raises:
-        ArgumentError: something else.
+        ArgumentError: the value is something else.
     """
     if not isinstance(value, kind):
         raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a {kind.__name__}")
@@ -203,11 +207,11 @@ def checked_member(owner: str, name: str, value: object, kind: type[_Member]) ->
 
 
 def checked_fill(owner: str, value: object) -> tuple[int, ...]:
-    """Return a fill value as one or three ints in [0, 255].
+    """Return a fill value as a tuple of one or three ints in [0, 255].
 
     Raises:
-        ArgumentError: no ints.
-        ArgumentValueError: outside the range, or another number.
+        ArgumentError: a value is no int.
+        ArgumentValueError: a value is outside the range, or there are neither one nor three values.
     """
     several = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for v in several:
@@ -220,5 +224,5 @@ def checked_fill(owner: str, value: object) -> tuple[int, ...]:
 
 
 def with_probability(prob: float, function: Callable[[ImageT], ImageT], image: ImageT) -> ImageT:
-    """Return `function(image)` with a probability, else the image."""
+    """Return `function(image)` with probability `prob`, else the image itself."""
     return function(image) if random_numbers().random() < prob else image

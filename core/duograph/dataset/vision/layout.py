@@ -1,6 +1,6 @@
-"""Transforms that crop, pad, flip, cut into patches or erase parts of images.
+"""Transforms that crop, pad, flip or cut images into patches.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def sides(owner: str, padding: Ints) -> tuple[int, int, int, int]:
-    """Return an image padding of 1, 2 or 4 ints as (left, top, right, bottom).
+    """Return a padding given by 1, 2 or 4 ints as (left, top, right, bottom).
 
     Two numbers are (left and right, top and bottom).
     """
@@ -64,7 +64,10 @@ def sides(owner: str, padding: Ints) -> tuple[int, int, int, int]:
 
 
 def padded_image(image: Array, around: Sequence[int], fill: Sequence[int], mode: Border) -> Array:
-    """Return an image with a border (left, top, right, bottom)."""
+    """Return an image with a border of the widths `around`: (left, top, right, bottom).
+
+    `mode` is the kind of border, and `fill` its value for `Border.CONSTANT`.
+    """
     left, top, right, bottom = around
     width = [(top, bottom), (left, right)] + [(0, 0)] * (image.ndim - 2)
     if mode != Border.CONSTANT:
@@ -84,13 +87,15 @@ class Pad(ImageTransform):
     """Adds a border around an image (`mindspore.dataset.vision.Pad`).
 
     Args:
-        padding: an int, (left and right, top and bottom) or (left, top, right, bottom).
-        fill_value: an int or three, for `Border.CONSTANT`.
-        padding_mode: a Border.
+        padding: widths of the border in pixels: an int, (left and right, top and bottom), or (left,
+            top, right, bottom).
+        fill_value: value of the border for `Border.CONSTANT`: an int, or three ints, one per
+            channel.
+        padding_mode: the kind of border, a Border.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -116,11 +121,12 @@ class PadToSize(ImageTransform):
     Args:
         size: (height, width), or an int for both.
         offset: (top, left) of the image in the result; by default the image is in the middle.
-        fill_value, padding_mode: as for `Pad`.
+        fill_value, padding_mode: see `Pad`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: the image is larger than the size.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the image is larger than the
+            size.
 
     Examples:
         >>> import numpy as np
@@ -161,12 +167,12 @@ class Crop(ImageTransform):
     """Cuts out a rectangle (`mindspore.dataset.vision.Crop`).
 
     Args:
-        coordinates: (top, left).
+        coordinates: (top, left) of the rectangle, in pixels.
         size: (height, width), or an int for both.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: a negative coordinate; when called: the rectangle leaves the image.
+        TypeError: an argument has a wrong type.
+        ValueError: a coordinate is negative; when called: the rectangle is not inside the image.
 
     Examples:
         >>> import numpy as np
@@ -197,8 +203,8 @@ class CenterCrop(ImageTransform):
     (`mindspore.dataset.vision.CenterCrop`).
 
     Raises:
-        TypeError: a size that is no int.
-        ValueError: a size below 1.
+        TypeError: a size is no int.
+        ValueError: a size is below 1.
 
     Examples:
         >>> import numpy as np
@@ -225,13 +231,13 @@ class RandomCrop(ImageTransform):
 
     Args:
         size: (height, width), or an int for both.
-        padding: as for `Pad`, or None.
-        pad_if_needed: pad images that are smaller than the size.
-        fill_value, padding_mode: as for `Pad`.
+        padding: see `Pad`; None does not pad.
+        pad_if_needed: pad images that are smaller than `size`.
+        fill_value, padding_mode: see `Pad`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range; when called: the image is smaller than the
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range; when called: the image is smaller than the
             size, without `pad_if_needed`.
 
     Examples:
@@ -259,7 +265,7 @@ class RandomCrop(ImageTransform):
         self.mode = checked_member(owner, "padding_mode", padding_mode, Border)
 
     def around(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return the border (left, top, right, bottom) of an image of a size."""
+        """Return the border (left, top, right, bottom) to add to an image of the given size."""
         left, top, right, bottom = self.pad
         if self.pad_if_needed:
             more_h = max(self.size[0] - height - top - bottom, 0)
@@ -268,7 +274,7 @@ class RandomCrop(ImageTransform):
         return left, top, right, bottom
 
     def box(self, height: int, width: int) -> tuple[int, int]:
-        """Return a random position (top, left) in a padded image of a size."""
+        """Return a random position (top, left) for the crop in a padded image of the given size."""
         h, w = self.size
         if height < h or width < w:
             raise ArgumentValueError(
@@ -365,7 +371,7 @@ class FiveCrop:
         Five images, when called: top left, top right, bottom left, bottom right, centre.
 
     Raises:
-        ValueError: a size below 1; when called: the image is smaller.
+        ValueError: a size is below 1; when called: the image is smaller than that.
 
     Examples:
         >>> import numpy as np
@@ -395,15 +401,14 @@ class FiveCrop:
 
 
 class TenCrop(FiveCrop):
-    """Crops as `FiveCrop` does, from the image and the mirrored one
-    (`mindspore.dataset.vision.TenCrop`).
+    """Applies `FiveCrop` to an image and to its mirror image (`mindspore.dataset.vision.TenCrop`).
 
     Args:
         size: (height, width), or an int for both.
         use_vertical_flip: mirror top to bottom instead of left to right.
 
     Raises:
-        ValueError: a size below 1; when called: the image is smaller.
+        ValueError: a size is below 1; when called: the image is smaller than that.
 
     Examples:
         >>> import numpy as np
@@ -427,14 +432,15 @@ class SlicePatches(ImageTransform):
 
     Args:
         num_height, num_width: number of patches along each axis.
-        slice_mode: pad the image with `fill_value`, or drop what remains.
-        fill_value: 0 to 255.
+        slice_mode: pad the image with `fill_value` to a multiple of the patches, or drop the
+            remainder.
+        fill_value: value of padded pixels, 0 to 255.
 
     Returns:
         The patches row by row, when called, each as an image; one image if there is one patch.
 
     Raises:
-        ValueError: a number below 1; when called: more patches than pixels.
+        ValueError: a number is below 1; when called: there are more patches than pixels.
 
     Examples:
         >>> import numpy as np

@@ -1,6 +1,6 @@
-"""Transforms that warp images as a change of the point of view does.
+"""Transforms that warp images like a change of the camera's position.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Perspective", "RandomPerspective"]
 
 
 def _projection(begin: Array, end: Array) -> Array:
-    """Return the matrix (3, 3) of the projective map from four points to four others.
+    """Return the matrix (3, 3) of the projective map from the four points `begin` to `end`.
 
-    `begin` and `end` have shape (4, 2). Raises ArgumentValueError if there is no such map.
+    Both have shape (4, 2). Raises ArgumentValueError if there is no such map.
     """
     rows, right = [], []
     for (x, y), (u, v) in zip(begin, end):
@@ -45,15 +45,16 @@ def _projection(begin: Array, end: Array) -> Array:
 
 
 class Perspective(ImageTransform):
-    """Moves four points of an image to four others (`mindspore.dataset.vision.Perspective`).
+    """Warps an image so that four points move to four others
+    (`mindspore.dataset.vision.Perspective`).
 
     Args:
         start_points, end_points: four (x, y) each: top left, top right, bottom right, bottom left.
         interpolation: an `Inter` other than ANTIALIAS and PILCUBIC.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: not four points, or three on a line.
+        TypeError: an argument has a wrong type.
+        ValueError: there are not four points, or three of them are on a line.
 
     Examples:
         >>> import numpy as np
@@ -97,13 +98,13 @@ class RandomPerspective(ImageTransform):
     """Moves the corners of an image at random (`mindspore.dataset.vision.RandomPerspective`).
 
     Args:
-        distortion_scale: how far, 0 to 1.
-        prob: probability.
-        interpolation: as for `Perspective`.
+        distortion_scale: how far corners may move, 0 to 1; at 1, up to the middle of the image.
+        prob: probability with which an image is changed.
+        interpolation: see `Perspective`.
 
     Raises:
-        TypeError: an argument of another kind.
-        ValueError: an argument outside its range.
+        TypeError: an argument has a wrong type.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np

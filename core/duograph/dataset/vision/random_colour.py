@@ -1,6 +1,6 @@
 """Transforms that change the colours of images at random.
 
-`dataset.vision` exports them for `Dataset.map`.
+`dataset.vision` exports them for use in `Dataset.map`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class _WithProbability:
-    """Base class of transforms that apply another transform with probability `prob`.
+    """Base class of transforms that apply another transform, `_transform`, with probability `prob`.
 
     A subclass sets `_transform`.
     """
@@ -111,11 +111,11 @@ class RandomAutoContrast(_WithProbability):
     """Stretches each channel with a probability (`mindspore.dataset.vision.RandomAutoContrast`).
 
     Args:
-        cutoff, ignore: as for `AutoContrast`.
-        prob: probability.
+        cutoff, ignore: see `AutoContrast`.
+        prob: probability with which an image is changed.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -133,11 +133,11 @@ class RandomAdjustSharpness(_WithProbability):
     """Sharpens or smooths with a probability (`mindspore.dataset.vision.RandomAdjustSharpness`).
 
     Args:
-        degree: the factor of `AdjustSharpness`.
-        prob: probability.
+        degree: the factor for `AdjustSharpness`.
+        prob: probability with which an image is changed.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
 
     Examples:
         >>> import numpy as np
@@ -154,7 +154,7 @@ class RandomAdjustSharpness(_WithProbability):
 class RandomGrayscale:
     """Converts to grey levels with a probability (`mindspore.dataset.vision.RandomGrayscale`).
 
-    The number of channels stays.
+    The number of channels does not change.
 
     Raises:
         ValueError: `prob` is not in [0, 1].
@@ -178,14 +178,14 @@ class RandomGrayscale:
 
 
 class RandomPosterize(ImageTransform):
-    """Keeps a random number of the highest bits (`mindspore.dataset.vision.RandomPosterize`).
+    """Keeps only a random number of the highest bits (`mindspore.dataset.vision.RandomPosterize`).
 
     Args:
-        bits: (lowest, highest) number, 1 to 8, or one number.
+        bits: range (smallest, largest) of the number of bits, 1 to 8, or a single number.
 
     Raises:
-        TypeError: no ints.
-        ValueError: outside the range.
+        TypeError: a value is no int.
+        ValueError: the argument is outside the range.
 
     Examples:
         >>> import numpy as np
@@ -209,10 +209,10 @@ class RandomSolarize(ImageTransform):
     """Inverts the values inside a random range (`mindspore.dataset.vision.RandomSolarize`).
 
     Args:
-        threshold: (lowest, highest), 0 to 255; the range is chosen inside.
+        threshold: bounds (lowest, highest), 0 to 255, within which the range is chosen.
 
     Raises:
-        ValueError: outside the range.
+        ValueError: the argument is outside the range.
 
     Examples:
         >>> import numpy as np
@@ -232,7 +232,7 @@ class RandomSolarize(ImageTransform):
 
 
 class _RandomFactor:
-    """Base class of transforms whose factor is drawn uniformly from a range for each image."""
+    """Base class of transforms whose factor is chosen uniformly from a range for each image."""
 
     _transform: Callable[[float], ImageTransform]
 
@@ -247,10 +247,10 @@ class RandomColor(_RandomFactor):
     """Changes the saturation at random (`mindspore.dataset.vision.RandomColor`).
 
     Args:
-        degrees: range of the factor of `AdjustSaturation`.
+        degrees: range of the factor for `AdjustSaturation`.
 
     Raises:
-        ValueError: a range that is empty or below 0.
+        ValueError: a range is empty or below 0.
 
     Examples:
         >>> import numpy as np
@@ -269,10 +269,10 @@ class RandomSharpness(_RandomFactor):
     """Changes the sharpness at random (`mindspore.dataset.vision.RandomSharpness`).
 
     Args:
-        degrees: range of the factor of `AdjustSharpness`.
+        degrees: range of the factor for `AdjustSharpness`.
 
     Raises:
-        ValueError: a range that is empty or below 0.
+        ValueError: a range is empty or below 0.
 
     Examples:
         >>> import numpy as np
@@ -292,12 +292,12 @@ class RandomColorAdjust:
     (`mindspore.dataset.vision.RandomColorAdjust`).
 
     Args:
-        brightness, contrast, saturation: range of the factor; a number n is (1 - n, 1 + n).
-        hue: range inside [-0.5, 0.5]; a number n is (-n, n).
+        brightness, contrast, saturation: range of the factor; a number n means (1 - n, 1 + n).
+        hue: range of the shift of the hue, inside [-0.5, 0.5]; a number n means (-n, n).
 
     Raises:
-        TypeError: no numbers.
-        ValueError: a range that is empty or not allowed.
+        TypeError: the values are no numbers.
+        ValueError: a range is empty or not allowed.
 
     Examples:
         >>> import numpy as np
@@ -345,10 +345,10 @@ class RandomLighting(ImageTransform):
     (`mindspore.dataset.vision.RandomLighting`).
 
     Args:
-        alpha: standard deviation of the weights, 0 or more.
+        alpha: standard deviation of the random weights of the axes, 0 or more.
 
     Raises:
-        ValueError: a negative `alpha`; when called: not three channels.
+        ValueError: `alpha` is negative; when called: the image does not have three channels.
 
     Examples:
         >>> import numpy as np

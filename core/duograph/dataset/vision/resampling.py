@@ -1,7 +1,7 @@
 """Resizing and warping of images with the fixed-point arithmetic of OpenCV, on NumPy.
 
 The geometric transforms call `resized`, `warped_affine` and `warped_perspective`. Images are arrays
-(H, W, C) or (H, W). Images of uint8 are computed as OpenCV computes them, others in float64.
+(H, W, C) or (H, W). The results of uint8 images equal OpenCV's; others are computed in float64.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _FRACTIONS = 32  # positions between two pixels that a warp distinguishes
 
 
 def _cubic(t: Array, a: float) -> Array:
-    """Return the four weights of cubic interpolation at the fractions `t`, shape (n, 4)."""
+    """Return the four weights of cubic interpolation at the fractions `t`, shape (n, 4).
+
+    `a` is the parameter of the cubic kernel.
+    """
     d = np.stack([t + 1, t, 1 - t, 2 - t], axis=-1)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -59,7 +62,10 @@ def _taps(n: int, out: int, method: Inter) -> tuple[Array, Array]:
 
 
 def _area_taps(n: int, out: int) -> tuple[Array, Array]:
-    """Return (positions, weights), (out, k), that average over each output sample's interval."""
+    """Return (positions, weights), (out, k), which average over the interval of each output sample.
+
+    The arguments are those of `_taps`.
+    """
     scale = n / out
     begin, end = np.arange(out) * scale, (np.arange(out) + 1) * scale
     k = int(np.ceil(scale)) + 1
@@ -72,7 +78,7 @@ def _area_taps(n: int, out: int) -> tuple[Array, Array]:
 def _pillow_taps(n: int, out: int) -> tuple[Array, Array]:
     """Return (positions, weights), (out, k), of Pillow's bicubic filter.
 
-    It averages over more samples when the image shrinks.
+    It averages over more samples when the image shrinks. The arguments are those of `_taps`.
     """
     scale = n / out
     width = max(scale, 1.0)
@@ -90,7 +96,7 @@ def _pillow_taps(n: int, out: int) -> tuple[Array, Array]:
 
 
 def _along(array: Array, positions: Array, weights: Array, axis: int) -> Array:
-    """Return the sums of samples at `positions`, times `weights`, both (out, k), along an axis."""
+    """Sum the samples at `positions` along an axis, weighted by `weights`; both are (out, k)."""
     shape = [1] * array.ndim
     shape[axis] = -1
     found = np.take(array, positions[:, 0], axis) * weights[:, 0].reshape(shape)
@@ -100,7 +106,7 @@ def _along(array: Array, positions: Array, weights: Array, axis: int) -> Array:
 
 
 def saturated(array: Array, dtype: np.dtype) -> Array:
-    """Round half to even and clip to the range of an integer dtype; other dtypes are cast."""
+    """Convert to a dtype; for an integer dtype, round half to even and clip to its range first."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return np.clip(np.rint(array), info.min, info.max).astype(dtype)
@@ -112,8 +118,8 @@ def resized(image: Array, height: int, width: int, method: Inter) -> Array:
 
     Args:
         image: (H, W, C) or (H, W).
-        height, width: size of the result.
-        method: any `Inter`; ANTIALIAS is Pillow's filter only and not taken.
+        height, width: size of the resulting image.
+        method: any `Inter` but ANTIALIAS, which only Pillow implements.
     """
     if image.shape[:2] == (height, width):
         return image.copy()
@@ -135,7 +141,10 @@ def resized(image: Array, height: int, width: int, method: Inter) -> Array:
 
 
 def _enlarging(n: int, out: int) -> tuple[Array, Array]:
-    """Return (positions, weights), (out, 2), for INTER_AREA where one of the two axes grows."""
+    """Return (positions, weights), (out, 2), of Inter.AREA where one of the two axes grows.
+
+    The arguments are those of `_taps`.
+    """
     scale = n / out
     low = np.floor(np.arange(out) * scale)
     t = (np.arange(out) + 1) - (low + 1) / scale
@@ -167,7 +176,8 @@ def _fixed_point(image: Array, rows: tuple[Array, Array], columns: tuple[Array, 
 def _pillow_fixed(image: Array, rows: tuple[Array, Array], columns: tuple[Array, Array]) -> Array:
     """Resize a uint8 image with integer weights of 22 bits, as Pillow does.
 
-    It rounds between the passes over columns and rows, whose (positions, weights) are given.
+    `rows` and `columns` are the (positions, weights) of the two axes. The result for the columns is
+    rounded before the rows are resized.
     """
     found = image.astype(np.int64)
     for (positions, weights), axis in ((columns, 1), (rows, 0)):
@@ -181,7 +191,7 @@ def _pillow_fixed(image: Array, rows: tuple[Array, Array], columns: tuple[Array,
 
 
 def inverted(matrix: Array) -> Array:
-    """Return the inverse of a (2, 3) affine map."""
+    """Return the inverse of an affine map, both as (2, 3) matrices."""
     (a, b, c), (d, e, f) = matrix
     det = a * e - b * d
     det = 1 / det if det else 0.0
@@ -192,14 +202,14 @@ def inverted(matrix: Array) -> Array:
 def warped_affine(
     image: Array, matrix: Array, size: tuple[int, int], method: Inter, fill: Array
 ) -> Array:
-    """Move pixels by an affine map.
+    """Warp an image by an affine map.
 
     Args:
         image: (H, W, C) or (H, W).
-        matrix: (2, 3), from positions (x, y) in the result to positions in `image`.
+        matrix: the map (2, 3) from positions (x, y) in the result to positions in `image`.
         size: (height, width) of the result.
-        method: NEAREST, BILINEAR, BICUBIC; AREA is BILINEAR.
-        fill: the value of each channel outside the image.
+        method: NEAREST, BILINEAR or BICUBIC; AREA means BILINEAR.
+        fill: value of each channel outside the image.
     """
     height, width = size
     x, y = np.arange(width), np.arange(height)[:, None]
@@ -219,7 +229,10 @@ def warped_affine(
 def warped_perspective(
     image: Array, matrix: Array, size: tuple[int, int], method: Inter, fill: Array
 ) -> Array:
-    """Move pixels by a projective map, a (3, 3) matrix; otherwise as `warped_affine`."""
+    """Warp an image by a projective map, a (3, 3) matrix.
+
+    Other arguments are those of `warped_affine`.
+    """
     height, width = size
     x, y = np.meshgrid(np.arange(width), np.arange(height))
     w = matrix[2, 0] * x + matrix[2, 1] * y + matrix[2, 2]
@@ -231,9 +244,9 @@ def warped_perspective(
 
 
 def _gathered(image: Array, at_x: Array, at_y: Array, method: Inter, fill: Array) -> Array:
-    """Interpolate an image at the positions (at_x, at_y); positions outside have the value `fill`.
+    """Interpolate an image at the positions (at_x, at_y); outside the image the value is `fill`.
 
-    Positions are integers in units of a pixel for NEAREST, else of 1/32 pixel.
+    Positions are integers, in units of a pixel for NEAREST and of 1/32 pixel otherwise.
     """
     flat = image if image.ndim == 3 else image[..., None]
     h, w = flat.shape[:2]
@@ -265,7 +278,7 @@ def _gathered(image: Array, at_x: Array, at_y: Array, method: Inter, fill: Array
 
 
 def _weights(fractions: Array, method: Inter) -> Array:
-    """Return the weights of the 2 or 4 neighbouring pixels at fractions in units of 1/32 pixel."""
+    """Return the weights of the 2 or 4 neighbouring pixels for fractions in units of 1/32 pixel."""
     t = fractions / _FRACTIONS
     if method == Inter.BICUBIC:
         return _cubic(t, -0.75)

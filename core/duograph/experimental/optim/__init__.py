@@ -1,8 +1,7 @@
-"""Optimisers with parameter groups, and schedules of their learning rates
-(`mindspore.experimental.optim`).
+"""Optimisers with parameter groups, and their schedules (`mindspore.experimental.optim`).
 
 An optimiser is a Cell that is called with the gradients; its `param_groups` hold the settings.
-`lr_scheduler` has the schedules. `mint.optim` derives from the optimisers here.
+`lr_scheduler` has the schedules of learning rates. `mint.optim` derives from the optimisers here.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ class Adam(Optimizer):
             any of the settings below.
         lr: learning rate: number or 0-d Tensor.
         betas: decay of the two moments, both in [0, 1).
-        eps: added to the denominator, 0 or more.
+        eps: non-negative number that is added to the denominator.
         weight_decay: its product with the Parameter is added to the gradient.
-        amsgrad: divide by the largest second moment so far (Reddi et al., 2018).
-        maximize: go up the gradient.
+        amsgrad: whether to divide by the largest second moment so far (Reddi et al., 2018).
+        maximize: whether to move along the gradient instead of against it.
 
     Inputs: the gradients, in the order of `parameters`. Outputs: True.
 

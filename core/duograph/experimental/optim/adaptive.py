@@ -1,5 +1,4 @@
-"""Optimisers that scale the gradient of every element by its history: Adadelta, Adagrad, Adamax,
-NAdam, RAdam, RMSprop.
+"""Optimisers that scale the gradient of each element by its history, such as RMSprop and NAdam.
 
 `experimental.optim` exports them. Every update is made of public ops, so that a compiled training
 step fuses it.
@@ -26,7 +25,7 @@ __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
 
 class CheckedOptimizer(Optimizer):
-    """Base of optimisers whose settings `check_settings` knows."""
+    """Base of optimisers whose settings `check_settings` can check."""
 
     def check_group(self, owner: str, group: ParamGroup) -> None:
         check_settings(owner, group)
@@ -48,7 +47,7 @@ class StepCounting(CheckedOptimizer):
 
     @property
     def _step(self) -> Tensor:
-        """The number of the present step, a 0-d float32 Tensor; the first step is `_first`."""
+        """Number of the present step, a 0-d float32 Tensor; the first step has number `_first`."""
         return self.step_t + (self._first - 1.0)
 
 
@@ -81,10 +80,10 @@ class Adadelta(CheckedOptimizer):
         params: iterable of Parameters, or of dictionaries, one for each group, with ``params`` and
             any of the settings below.
         lr: learning rate: number or 0-d Tensor.
-        rho: decay of the two averages, in [0, 1].
-        eps: added below the square roots, above 0.
+        rho: decay of the averages a and u, in [0, 1].
+        eps: number that is added below the square roots, above 0.
         weight_decay: its product with the Parameter is added to the gradient.
-        maximize: go up the gradient.
+        maximize: whether to move along the gradient instead of against it.
 
     Inputs: the gradients, in the order of `parameters`. Outputs: True.
 
@@ -134,13 +133,13 @@ class Adagrad(StepCounting):
     in the first step.
 
     Args:
-        params, lr, weight_decay, maximize: as of `Adadelta`.
-        lr_decay: 0 or more.
-        initial_accumulator_value: of a, 0 or more.
-        eps: added to the denominator, above 0.
+        params, lr, weight_decay, maximize: as for `Adadelta`.
+        lr_decay: decay of the rate, non-negative.
+        initial_accumulator_value: initial value of a, non-negative.
+        eps: number that is added to the denominator, above 0.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms
@@ -187,12 +186,12 @@ class Adamax(StepCounting):
     ``p = p - lr / (1 - beta1 ** t) * m / u``.
 
     Args:
-        params, lr, weight_decay, maximize: as of `Adadelta`.
+        params, lr, weight_decay, maximize: as for `Adadelta`.
         betas: decay of the moment and of the norm, both in [0, 1).
-        eps: added to the size of the gradient, above 0.
+        eps: number that is added to the absolute gradient, above 0.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms
@@ -237,13 +236,13 @@ class NAdam(StepCounting):
     by ``sqrt(v / (1 - beta2 ** t)) + eps``; m and v are the moments of Adam.
 
     Args:
-        params, lr, weight_decay: as of `Adadelta`.
+        params, lr, weight_decay: as for `Adadelta`.
         betas: decay of the two moments, both in [0, 1).
-        eps: added to the denominator, above 0.
-        momentum_decay: 0 or more.
+        eps: number that is added to the denominator, above 0.
+        momentum_decay: rate at which mu approaches `beta1`, non-negative.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms
@@ -297,10 +296,10 @@ class RAdam(StepCounting):
     limit, ``2 / (1 - beta2) - 1``.
 
     Args:
-        params, lr, betas, eps, weight_decay: as of `NAdam`.
+        params, lr, betas, eps, weight_decay: as for `NAdam`.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms
@@ -347,17 +346,17 @@ class RMSprop(CheckedOptimizer):
     """RMSprop (Hinton, 2012; `mindspore.experimental.optim.RMSprop`).
 
     ``a = alpha * a + (1 - alpha) * g ** 2``, then ``p = p - lr * g / (sqrt(a) + eps)``; `centered`
-    subtracts the square of the mean gradient from a, `momentum` adds up the steps.
+    subtracts the square of the mean gradient from a, and `momentum` accumulates the steps.
 
     Args:
-        params, lr, weight_decay, maximize: as of `Adadelta`.
-        alpha: decay of the average, 0 or more.
-        eps: added to the denominator, above 0.
-        momentum: 0 or more.
+        params, lr, weight_decay, maximize: as for `Adadelta`.
+        alpha: decay of the average, non-negative.
+        eps: number that is added to the denominator, above 0.
+        momentum: factor of the earlier steps, non-negative.
         centered: whether to use the variance of the gradient.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms

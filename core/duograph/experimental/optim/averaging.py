@@ -28,9 +28,9 @@ class ASGD(StepCounting):
     step `t0` on, the attribute `ax` is the average of p.
 
     Args:
-        params, lr, weight_decay, maximize: as of `Adadelta`.
-        lambd: decay, a number.
-        alpha: power of the learning rate.
+        params, lr, weight_decay, maximize: as for `Adadelta`.
+        lambd: number, the decay in the formulas.
+        alpha: number, the exponent in the formula of eta.
         t0: step at which the average begins.
 
     Raises:
@@ -85,16 +85,17 @@ class ASGD(StepCounting):
 class Rprop(StepCounting):
     """Resilient propagation (Riedmiller and Braun, 1993; `mindspore.experimental.optim.Rprop`).
 
-    Every element has a step size. It grows by ``etas[1]`` while the sign of the gradient stays,
-    and shrinks by ``etas[0]``, without a step, when the sign changes.
+    Every element has a step size. While the sign of the gradient stays the same, the size is
+    multiplied by ``etas[1]``. When the sign changes, it is multiplied by ``etas[0]`` and the
+    element does not move.
 
     Args:
-        params, lr, maximize: as of `Adadelta`; lr is the first step size.
-        etas: factors, between 0 and 1, and above 1.
+        params, lr, maximize: as for `Adadelta`; lr is the first step size.
+        etas: two factors of step sizes, the first between 0 and 1, the second above 1.
         step_sizes: least and largest step size.
 
     Raises:
-        TypeError, ValueError: as of `Adadelta`.
+        TypeError, ValueError: as for `Adadelta`.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
 """Optimizer, the base of optimisers with parameter groups: settings, learning rates and state.
 
 The optimisers of `experimental.optim` and `mint.optim`, and those of users, derive from it. It
-creates the Parameters of state and splits the gradients among the groups; it never computes an
+creates the Parameters of state and splits the gradients among the groups; it must not compute an
 update itself.
 """
 
@@ -39,7 +39,8 @@ class Optimizer(Cell):
             changes it with `ops.assign`, or replaces it by a number.
         parameters: ParameterTuple, in the order of the gradients.
         lrs: the learning rates of the groups, as Parameters.
-        group_start_id: where the Parameters of each group begin in `parameters`, then their number.
+        group_start_id: list of the indices in `parameters` at which the groups begin, followed by
+            the number of Parameters.
 
     A subclass implements `construct(gradients)`; or it implements `update`, declares its state
     with `add_state` and checks the settings of a group in `check_group`.
@@ -94,7 +95,7 @@ class Optimizer(Cell):
         """Add a group: a dictionary with ``params`` and any of the settings.
 
         Raises:
-            TypeError, ValueError: as of the constructor.
+            TypeError, ValueError: as in the constructor.
         """
         owner = type(self).__name__
         made = self._group(owner, param_group, self.parameters)
@@ -155,15 +156,17 @@ class Optimizer(Cell):
         self, name: str, init: str | float = "zeros", *, only_if: str | None = None,
         scalar: bool = False,
     ) -> ParameterTuple:  # fmt: skip
-        """Return new state: a Parameter named ``name.parameter`` for each Parameter.
+        """Return new state: for each Parameter p one named `name` + "." + the name of p.
 
         Groups that are added later extend the attribute of that name.
 
         Args:
-            name: of the attribute that holds the state.
+            name: name of the attribute that holds the state.
             init: initial value, or the name of an initialiser.
-            only_if: a setting; the state is for the groups in which it is true.
-            scalar: one float32 number for each Parameter, instead of its shape and dtype.
+            only_if: name of a setting; only Parameters of groups in which it is true get the state.
+                None for all.
+            scalar: whether the state of a Parameter is one float32 number, instead of having the
+                shape and dtype of the Parameter.
         """
         self._states[name] = (init, only_if, scalar)
         self._state_by_id[name] = {}
@@ -182,7 +185,7 @@ class Optimizer(Cell):
         return ParameterTuple(known.values())
 
     def state_of(self, name: str, param: Parameter) -> Parameter | None:
-        """Return the state of one Parameter, None if its group has none."""
+        """Return the state `name` of one Parameter; None if its group has none."""
         return self._state_by_id[name].get(id(param))
 
     def rate(self, group: ParamGroup) -> Tensor:
@@ -234,10 +237,14 @@ class Optimizer(Cell):
         return True
 
     def begin_step(self) -> None:
-        """Prepare a step, before the first Parameter is updated."""
+        """Prepare a step, before the first Parameter is updated; subclasses may override it."""
 
     def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
-        """Compute and write the new value of the optimiser's Parameter number `i`."""
+        """Compute and write the new value of the optimiser's Parameter number `i`.
+
+        `group` has the settings of its group. Subclasses that do not override `construct` implement
+        it.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no update")
 
     def extend_repr(self) -> str:

@@ -31,11 +31,11 @@ class SGD(Optimizer):
         params: iterable of Parameters, or of dictionaries, one for each group, with ``params`` and
             any of the settings below.
         lr: learning rate: number or 0-d Tensor.
-        momentum: 0 or more.
-        dampening: share of the gradient that the momentum leaves out.
+        momentum: factor of the velocity v, a non-negative number.
+        dampening: fraction of the gradient that is not added to the velocity.
         weight_decay: its product with the Parameter is added to the gradient.
-        nesterov: needs momentum above 0 and dampening 0.
-        maximize: go up the gradient.
+        nesterov: whether to use Nesterov momentum; it needs momentum above 0 and dampening 0.
+        maximize: whether to move along the gradient instead of against it.
 
     Inputs: the gradients, in the order of `parameters`. Outputs: True.
 

@@ -1,11 +1,11 @@
-"""Refuses in-place writes to a tensor that may be one of several.
+"""Refuses in-place writes to a tensor of which only the running graph knows which one it is.
 
-After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so
-the write would change neither. It is refused while any code can still reach y or z. These
-*candidates* of x may exist before the condition or be made in a branch of it. `host` and
-`identity` use the same records to refuse that such an x is stored in an object from outside the
-function, or compared with `is`. `join`, `branch_ends`, `graph_loops` and `recursion` record the
-candidates. The module never changes a tensor.
+After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In the graph, x is a third value, the
+result of a `switch` node, so the write would change neither y nor z. It is refused while any code
+can still reach y or z. These *candidates* of x may exist before the condition or be made in one of
+its branches. `host` and `identity` use the same records to refuse that such an x is stored in an
+object from outside the function, or compared with `is`. `join`, `branch_ends`, `graph_loops` and
+`recursion` record the candidates. The module must never change a tensor.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..values.functions import Function
 def tensor_behind(ev: Evaluation, value: Value) -> Value:
     """Return the tensor into which a branch wrote the given value in place, else the value itself.
 
-    Example: a branch runs `t[0] = 1`. The value of t at the end of the branch is a new graph
-    value; `tensor_behind` of that value is t. `note_candidates` takes tensors, not the values that
-    were written into them.
+    For example, a branch runs `t[0] = 1`. The value of t at the end of the branch is a new graph
+    value; `tensor_behind` of that value is t. The tensors passed to `note_candidates` must be found
+    in this way, because it records tensors, not the values written into them.
     """
     origin = ev.origins.get(id(value))
     return value if origin is None else origin[1]
@@ -47,7 +47,8 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
     """Raise if an in-place change of a tensor could also change another reachable tensor.
 
     Raises:
-        UnsupportedSyntaxError: a graph condition decides whether the two are one tensor.
+        UnsupportedSyntaxError: a condition computed by the graph decides whether they are the same
+            tensor.
     """
     if not ev.candidates:
         return
@@ -63,8 +64,8 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 def may_have_object(ev: Evaluation, value: Value) -> bool:
     """Return whether Python code may hold a Tensor object of a tensor or of its candidates.
 
-    The candidates are the tensors that `value` may turn out to be at run time. If Python code
-    holds a Tensor object, an in-place write must reach that object.
+    The candidates are the tensors that `value` may turn out to be at run time. If Python code that
+    runs with the graph holds such an object, an in-place write must also change that object.
     """
     return any(_has_object(ev, x) for x in possibilities(ev, value).values())
 
@@ -83,10 +84,10 @@ def _has_object(ev: Evaluation, tensor: Value) -> bool:
 
 
 def reachable_alias(ev: Evaluation, target: Value) -> bool:
-    """Return whether code can reach another tensor that is perhaps the same as `target`.
+    """Return whether code can reach another tensor that may be the same as `target`.
 
-    Two tensors are perhaps the same if one is a candidate of the other, or if both have a
-    candidate in common.
+    Two tensors may be the same if one is a candidate of the other, or if both have a candidate in
+    common.
     """
     mine = possibilities(ev, target)
     found = {
@@ -115,7 +116,8 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
     """Yield the tensors that evaluated code or Python code outside the function can still reach.
 
     Args:
-        found: the tensors of interest by id; others may be yielded, too.
+        ev: the evaluation.
+        found: the tensors of interest by id; other tensors may also be yielded.
     """
     yield from (made for made, _, _ in ev.inputs.arguments)
     for k, x in found.items():
@@ -133,7 +135,10 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
 
 
 def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
-    """Yield the tensors in the variables of a function's frame and of enclosing frames."""
+    """Yield the tensors in the variables of a function's frame and of enclosing frames.
+
+    `done` holds the ids of the frames and containers already visited.
+    """
     while frame is not None and id(frame) not in done:
         done.add(id(frame))
         yield from _in_values(frame.vars.values(), done)
@@ -141,7 +146,10 @@ def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
 
 
 def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
-    """Yield the tensors in nested values, in attributes of objects and in function defaults."""
+    """Yield the tensors in nested values, in attributes of objects and in defaults of functions.
+
+    `done` holds the ids of the objects already visited.
+    """
     for v in values:
         if isinstance(v, Tensor):
             yield v

@@ -1,8 +1,9 @@
 """Evaluates reads, writes and deletions of attributes in compiled code.
 
-Expressions, assignments and built-in functions call this module. A read is captured. A write is an
-effect of the graph, unless the object was made at compile time; the user's object itself is never
-changed while compiling.
+Expressions, assignments and built-in functions call this module. The value of an attribute that is
+read is captured: it becomes a constant of the graph, compared before each call. A write becomes an
+effect of the graph, unless the object was made at compile time. The user's object itself must never
+be changed while compiling.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
     """Trace the expression `owner.name` and return its value.
 
-    Attributes of objects from outside the function are captured. A property or `__getattr__` of
-    the user is evaluated from source.
+    Attributes of objects from outside the function are captured. A property or `__getattr__` that
+    the user wrote is evaluated from source.
 
     Args:
+        ev: the evaluation.
+        owner: the object.
+        name: the name of the attribute.
         node: the attribute's syntax, for the name in messages.
     """
     if isinstance(owner, (GraphTensor, HostValue)):
@@ -111,7 +115,7 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
 
 
 def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
-    """Return what the function itself assigned to an attribute of an object from outside."""
+    """Return the value that the function itself assigned to an attribute of an outside object."""
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
@@ -140,7 +144,8 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
 def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
     """Return an attribute of `super()` by Python's rules of lookup.
 
-    The classes that the lookup visits are captured, so that a guard notices a change.
+    The classes that the lookup visits are captured, so that a guard notices a change. `node` is the
+    syntax of the attribute, for messages.
     """
     held_by, found = _next_class(ev, owner, name)
     receiver = owner.__self__
@@ -164,7 +169,7 @@ def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
 
 
 def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
-    """Return (class, value) where `super()` finds a name; (None, MISSING) if it does not.
+    """Return the class in which `super()` finds a name, and the value; (None, MISSING) if in none.
 
     Every class of the user that the search visits is captured.
     """
@@ -243,7 +248,10 @@ def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value
     """Return the `__dict__` of an object from outside the function, as a read-only copy.
 
     Args:
-        held: that `__dict__`.
+        ev: the evaluation.
+        owner: the object.
+        held: the `__dict__`.
+        node: the syntax of the attribute, for messages.
 
     Raises:
         UnsupportedSyntaxError: the function also assigns attributes of the object.
@@ -259,7 +267,8 @@ def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value
 def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
     """Return the error for an attribute operation that cannot become a graph node.
 
-    At syntax level LAX this error makes the whole function run line by line.
+    `what` describes the operation in the message. At syntax level LAX this error makes the whole
+    function run uncompiled, as plain Python.
     """
     return UnsupportedSyntaxError(
         f"setattr: {what} inside jit: {name!r} of {type(owner).__name__}",
@@ -269,7 +278,10 @@ def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
 
 
 def _label(name: str, node: Value) -> str:
-    """Return how messages name an attribute: as in the source, `net.size`, else by its name."""
+    """Return the name of an attribute for messages: its source text, such as `net.size`, if known.
+
+    The plain name is returned if `node` is None.
+    """
     return f"{ast.unparse(node.value)}.{name}" if isinstance(node, ast.Attribute) else name
 
 
@@ -278,7 +290,10 @@ def _native(owner: Value, name: str) -> Value:
 
 
 def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
-    """Capture an attribute of an object from outside the function and return its value."""
+    """Capture an attribute of an object from outside the function and return its value.
+
+    To capture is to record the value as a constant, which is compared before each call.
+    """
     label = _label(name, node)
     found = read_outside(ev, "attribute", owner, name, value, label)
     if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
@@ -340,11 +355,13 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """Trace `owner.name = value`: done now for objects of evaluated code, else by a graph node.
+    """Trace `owner.name = value`: assign immediately, or append a node that assigns at run time.
+
+    An object that evaluated code made is changed immediately; any other object when the graph runs.
 
     Raises:
         UnsupportedSyntaxError: at syntax level STRICT, the attribute of an object from outside the
-            function is no Parameter; or a Parameter or Cell is assigned to a Cell.
+            function is not a Parameter; or a Parameter or Cell is assigned to a Cell.
     """
     if isinstance(owner, Parameter) and id(owner) not in ev.owned.tensors:
         raise UnsupportedSyntaxError(
@@ -397,10 +414,10 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
 
 
 def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """Trace `owner.name = value` for an object from outside: write to it when the graph runs.
+    """Append a node that runs `owner.name = value`, for an object from outside the function.
 
     Raises:
-        UnsupportedSyntaxError: as `set_attribute`.
+        UnsupportedSyntaxError: for the same reasons as `set_attribute`.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -435,7 +452,7 @@ def _stores_attribute(owner: Value, found: Value) -> bool:
 
     Args:
         owner: the object.
-        found: what its class has of that name, or None.
+        found: what its class has under the attribute's name, or None.
     """
     setter = getattr(type(owner), "__setattr__")  # noqa: B009  (of the class, not of an object)
     if isinstance(setter, types.FunctionType) and not is_framework(setter.__module__):

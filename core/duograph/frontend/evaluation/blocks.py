@@ -1,7 +1,8 @@
 """Evaluates a block of statements in order until a statement leaves the block.
 
-Function bodies, branches and loops call `run_block`. If it is known only when the graph runs
-whether a statement left the block, the rest of the block becomes a branch.
+Function bodies, branches and loops call `run_block`. If only the running graph knows whether a
+statement left the block, the rest of the block becomes a branch. The module must not decide what a
+single statement means.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
 
 
 def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
-    """Trace the rest of a block as a branch, run if no earlier statement left the block.
+    """Trace the rest of a block as a branch that runs if no earlier statement left the block.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function that the block is in.
         flow: how the block ended so far, with flags that the graph computes.
-        run: evaluates the remaining statements.
+        run: function that evaluates the remaining statements.
 
     Returns:
         the joined `Flow` of the whole block.
@@ -75,10 +78,10 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """Return a block's `Flow`, given that one of its statements left the block.
+    """Return a block's `Flow` under the assumption that one of its statements left the block.
 
     A `Flow` says how a block ended. If only one of return, break and continue is possible, its flag
-    becomes True. Otherwise the `Flow` is returned unchanged.
+    becomes True. Otherwise the `Flow` itself is returned.
     """
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:

@@ -1,7 +1,8 @@
-"""Returns values as they are at the end of a branch, with what the branch wrote in place.
+"""Returns values as they are at the end of a branch, including what the branch wrote in place.
 
-`branches` undoes the writes of a branch to what existed before it; `join` then needs the tensors
-and containers with these writes. Nothing here evaluates source or changes a value.
+`branches` undoes the writes of a branch to everything that existed before it. `join` then needs the
+tensors and containers as they were with these writes. Nothing here evaluates source or changes a
+value.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from .aliasing import note_candidates
 def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
-    """Return what a value is at the end of a branch, in-place changes by the branch included.
+    """Return the value that a variable with value `value` has at the end of a branch.
 
-    A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
-    existed before the branch stay the same object unless `deep`: their content is joined
-    separately.
+    In-place changes by the branch are included: a tensor that the branch wrote in place is replaced
+    by its new value. Lists and dicts that existed before the branch stay the same objects unless
+    `deep`: their content is joined separately.
 
     Args:
+        ev: the evaluation.
         changes: the locations that the branch wrote, with their content at its end.
+        value: the value.
         depth: the nesting depth of the branch's graph.
+        deep: whether lists and dicts that existed before the branch are also rebuilt.
     """
     if isinstance(value, GraphTensor):
         found = changes.get(("tensor", id(value), None))
@@ -77,11 +81,13 @@ def items_at_end(
     Returns `value` itself if its items are the same objects in the same order.
 
     Args:
+        ev: the evaluation.
+        changes: the locations that the branch wrote, with their content at its end.
         content: the items of the container at the end of the branch.
         value: the container.
         depth: the nesting depth of the branch's graph.
-        deep: also rebuild lists and dicts inside that existed before the branch; otherwise they
-            stay the same objects.
+        deep: whether to rebuild also lists and dicts inside it that existed before the branch;
+            otherwise they stay the same objects.
     """
     if isinstance(content, dict):
         made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
@@ -98,12 +104,14 @@ def items_at_end(
 def content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """Return the content of a location at the end of a branch, in-place changes included.
+    """Return the content of a location at the end of a branch, including in-place changes.
 
-    Example: the branch appends a tensor t to a list and then writes t in place. The content of the
-    list has the new value of t.
+    For example, the branch appends a tensor t to a list and then writes t in place. The content of
+    the list then has the new value of t.
 
     Args:
+        ev: the evaluation.
+        changes: the locations that the branch wrote, with their content at its end.
         location: a location that the branch wrote.
         value: its content at the end of the branch, without the in-place changes.
         child: the builder of the branch's graph.

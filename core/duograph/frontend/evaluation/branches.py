@@ -2,7 +2,8 @@
 
 `select` implements `if`, conditional expressions, `and`, `or` and comparison chains on a condition
 that the graph computes; it appends one `switch`. Statements, operators and loops call it. The
-writes of a branch are always undone; `select` then repeats the joined writes.
+writes of each branch must be undone before the other branch is traced. `select` then writes the
+joined values.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Trace a branch, by calling `run`, into a new sub-graph; then undo its changes of variables.
+    """Trace a branch by calling `run`, into a new sub-graph; then undo its changes of variables.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content
-        at the end of the branch.
+            at the end of the branch.
     """
     child = StagedBuilder(ev, ev.builder)
     result, changes = run_condition(ev, child, run)
@@ -43,7 +44,9 @@ def run_condition(
 ) -> tuple[Value, Changes]:
     """Trace code under a graph condition into the sub-graph of `child`, then undo its changes.
 
-    Returns the result and the written locations with their final content, as `run_and_undo` does.
+    Returns the result and the written locations with their final content, like `run_and_undo`. It
+    also counts the code as conditional, so that an error in it is raised only if the condition
+    holds at run time.
     """
     ev.journal.conditions += 1
     try:
@@ -55,13 +58,13 @@ def run_condition(
 def run_and_undo(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Trace code, by calling `run`, into the graph of `child`; then undo its changes.
+    """Trace code by calling `run`, into the graph of `child`; then undo its changes.
 
-    Changes of objects that existed before are undone, so that the other branch starts from the
-    same state.
+    Changes of objects that existed before are undone, so that the other branch starts from the same
+    state.
 
     Returns:
-        the result, and per written location its content at the end of the code.
+        the result, and for each written location its content at the end of the code.
     """
     journal = ev.journal
     journal.branches.append({})
@@ -88,11 +91,12 @@ def run_and_undo(
 
 
 def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
-    """Return whether a changed location belongs to an object that a branch itself made.
+    """Return whether a changed location belongs to an object that the branch itself made.
 
     No code after the branch can reach such an object, so its changes need no join.
 
     Args:
+        ev: the evaluation.
         location: the variable, attribute, container or tensor that was changed.
         before: its earlier content.
         depth: the nesting depth of the branch's graph.
@@ -120,14 +124,15 @@ def select(
     Variables and objects that the branches wrote receive the joined values.
 
     Args:
-        cond: a 0-d bool tensor, or a host bool.
-        then, orelse: evaluate a branch; both return a value, or both a `Flow`.
+        ev: the evaluation.
+        cond: a 0-d bool tensor, or a symbolic Python bool.
+        then, orelse: functions that evaluate a branch; both return a value, or both a `Flow`.
         what: the name of the result in messages.
-        names: the names of the branches in messages, else first.
-        own: the local variables of the function being evaluated. What a branch that returns has
-            assigned to them is not joined.
-        late: whether code may read a variable that only one branch binds; a node then checks that
-            it is bound when the graph runs.
+        names: the names of the branches in messages; that of `orelse` is first.
+        own: the local variables of the function being evaluated. They are not joined if a branch
+            returns from the function, because no later code reads them.
+        late: whether code may read a variable that only one branch binds; if so, a node checks at
+            run time that the variable is bound.
     """
     known = set(ev.host_objects)
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
@@ -153,7 +158,7 @@ def select(
 
 
 def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
-    """Return the joined result of two branches; if one always raises, the other's result."""
+    """Return the joined result of two branches, or one branch's if the other always raises."""
     dead = [isinstance(r, Flow) and r.dead for r in results]
     if all(dead):
         return results[0]
@@ -171,10 +176,11 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
 def _drops(result: Value, location: Location, own: Value) -> bool:
     """Return whether no code after a branch can read what the branch assigned to a location.
 
-    This is so if the branch raises, or if it returns and the location is a local variable.
+    True if the branch raises an error, or if it returns and the location is a local variable.
 
     Args:
-        result: what evaluating the branch returned.
+        result: the result of evaluating the branch.
+        location: the location.
         own: the local variables of the function that the branch is in.
     """
     if not isinstance(result, Flow):
@@ -188,7 +194,11 @@ def _joined_location(
     """Return the content, after both branches, of a location that one or both of them changed.
 
     Args:
-        dropped: per branch, whether its content is unused after the branch.
+        ev: the evaluation.
+        join: joins the values of the branches.
+        key: key of the location in the changes of a branch.
+        location: the location.
+        dropped: for each branch, whether no code reads its content after the branch.
     """
     before = location.read()
     values = [
@@ -212,16 +222,16 @@ def _joined_location(
 
 
 def is_outside_location(ev: Evaluation, location: Location) -> bool:
-    """Return whether a location is a name or attribute from outside, or a copied container.
+    """Return whether a location is a name or attribute outside the function, or a copied container.
 
-    A copied container stands for a list, dict or set from outside the function.
+    A copied container is the copy, on which the evaluation works, of a user's list, dict or set.
     """
     owner = location.owner
     return owner is ev.outside.values or id(owner) in ev.copies.originals
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Return whether evaluated code made both values, and both are instances of one class.
+    """Return whether evaluated code made both values, and both are instances of the same class.
 
     Only instances with a `__dict__` count.
     """
@@ -247,11 +257,13 @@ def _append(
 ) -> Value:
     """Append a `switch` node that runs one of two sub-graphs, and return the node's results.
 
-    Appends nothing if the sub-graphs have no outputs and no effects, and cannot raise.
+    Appends nothing if the sub-graphs have no outputs and no effects, and cannot raise an error.
 
     Args:
-        builders: of the sub-graphs.
-        columns: per sub-graph, the values that are its outputs.
+        ev: the evaluation.
+        cond: the condition.
+        builders: the builders of the sub-graphs.
+        columns: for each sub-graph, the values that are its outputs.
     """
     outer = list(dict.fromkeys([i for b in builders for i in b.outer]))
     if not columns[0] and not any([b.nodes for b in builders]):

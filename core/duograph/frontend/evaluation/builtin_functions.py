@@ -1,7 +1,8 @@
 """Replacements of Python's built-in functions for calls on graph values in compiled code.
 
 The replacements register in `dispatch.REPLACEMENTS`, where `dispatch.call` finds them. Functions
-that depend on the caller's frame, such as `locals`, are always refused.
+that depend on the caller's frame, such as `locals`, must always be refused, because a graph has no
+frames.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ _CONVERSIONS: dict[Value, tuple[str, ...]] = {
 
 
 def _number(kind: Value) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of Python's `int`, `float` or `bool`."""
+    """Return the replacement, for compiled code, of Python's `int`, `float` or `bool`.
+
+    `kind` is the type of the number in graphs.
+    """
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
@@ -170,7 +174,7 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
 
 @replaces(isinstance)
 def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    """Trace `isinstance(x, kinds)`: return a bool, or a graph bool if Python must test later."""
+    """Trace `isinstance(x, kinds)`; return a bool, or a graph bool if unknown at compile time."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
@@ -202,7 +206,10 @@ def _is_subclass(ev: Evaluation, x: Value, kinds: Value) -> Value:
 
 
 def _decides_itself(kinds: Value) -> bool:
-    """Return whether code of a metaclass answers `isinstance` for a class, as for `abc.ABC`."""
+    """Return whether a metaclass, such as `ABCMeta`, may override `isinstance` for a class.
+
+    `kinds` is the class, or a tuple of classes.
+    """
     return any(
         type(k) is not type
         and isinstance(k, type)
@@ -244,7 +251,7 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
 
 
 def _looks_up_later(ev: Evaluation, owner: Value) -> bool:
-    """Return whether only Python can read an object's attributes, when the graph runs."""
+    """Return whether an object's attributes must be read by Python when the graph runs."""
     return is_live(ev, owner) or special_method(ev, owner, "__getattribute__") is not None
 
 
@@ -390,7 +397,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
-    """Return the items for which `function(item)` is true, as `filter` does.
+    """Return the items for which `function(item)` is true, like `filter`.
 
     Raises:
         NeedsValue: a condition depends on graph values, so that the number of items is not known.
@@ -408,10 +415,12 @@ def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
-    """Return what iterates over a value in compiled code; a tensor is iterated over along axis 0.
+    """Return an iterator over a value in compiled code; over a tensor, it iterates along axis 0.
 
     Args:
-        iterate: the iterator function to use for values that are no tensors.
+        iterate: the function that returns an iterator over a value that is not a tensor.
+        ev: the evaluation.
+        items: the value.
     """
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
@@ -531,8 +540,9 @@ _REFUSED = {
 def _python_only(name: str) -> Callable[..., Value]:
     """Return the replacement of a built-in function that the compiler cannot translate.
 
-    At syntax level STRICT it refuses the call; otherwise it appends a node that makes the call in
-    Python. A function that needs the caller's frame is always refused.
+    At syntax level STRICT the replacement refuses the call; otherwise it appends a graph node that
+    calls the function in Python at run time. A function that needs the caller's frame is always
+    refused. `name` is the function's name.
     """
     python = getattr(builtins, name)
 

@@ -1,8 +1,9 @@
-"""Evaluates calls in compiled code: one handler per class of called object.
+"""Evaluates calls in compiled code, with one handler per class of called object.
 
 The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
-framework's functions run directly, and those of other libraries run at compile time if all
-arguments are known, otherwise with the graph. A function with effects never runs at compile time.
+framework's functions run directly. Functions of other libraries run at compile time if all
+arguments are known, otherwise when the graph runs. A function with effects must never run at
+compile time.
 """
 
 from __future__ import annotations
@@ -136,11 +137,11 @@ def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> 
 
 @calls(functools._lru_cache_wrapper)
 def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call of an `lru_cache` function, and return its result.
+    """Append a node that calls an `lru_cache` function at run time, and return its result.
 
-    A host call is needed because the cache, and so the effects of a call, depend on earlier calls.
+    The call is made at run time because its effects depend on what earlier calls left in the cache.
     A function that evaluated code itself has made is called at compile time instead. At syntax
-    level STRICT any other one is refused.
+    level STRICT all other such functions are refused.
     """
     if id(f) in ev.owned.objects:
         return native(ev, f, args, kwargs)
@@ -197,14 +198,17 @@ def _capture_options(ev: Evaluation, f: Value) -> None:
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:
-    """Return the result of framework code; record that evaluated code made an iterator or view."""
+    """Return the result of framework code; record an iterator or view as made by evaluated code.
+
+    Evaluated code may use what it made; an iterator from elsewhere could be consumed by other code.
+    """
     if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
         ev.owned.add(found)
     return found
 
 
 def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
-    """Call `f(*args, **kwargs)`, for a host call whose callable is itself an argument."""
+    """Call `f(*args, **kwargs)`, in a graph node whose callable is itself an input of the node."""
     return f(*args, **kwargs)
 
 
@@ -212,8 +216,8 @@ def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Python function and return its result.
 
-    A function of the user is evaluated from source. One of the framework or of another library runs
-    now, or as a host call.
+    A function of the user is evaluated from source. A function of the framework or of another
+    library runs immediately, or as a host call: a graph node that calls it at run time.
     """
     module = f.__module__
     if f is Cell.__call__ and args:
@@ -240,12 +244,12 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Return the generator of a call at compile time, if its body has no side effects.
 
-    The body counts as free of them if it has no free variables and names only the functions of
-    `_PURE_BUILTINS`, and if all arguments are ints, floats, strings or ranges.
+    The body counts as free of side effects if it has no free variables and names only the functions
+    of `_PURE_BUILTINS`, and if all arguments are ints, floats, strings or ranges.
 
     Raises:
-        UnsupportedSyntaxError: the body may have side effects, whose order would depend on when
-            the generator is consumed; an argument is of another class, such as a Tensor; `f` is
+        UnsupportedSyntaxError: the body may have side effects, whose order would depend on when the
+            generator is consumed; or an argument is of another class, such as a Tensor; or `f` is
             the compiled function itself, a coroutine function or an asynchronous generator.
     """
     code = f.__code__
@@ -308,7 +312,8 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Trace a tensor method that returns host data, such as `x.asnumpy()` or `x.item()`.
 
-    `item()` of one element returns a number of the graph; STRICT refuses all these methods.
+    Returns the result. `item()` of one element returns a number of the graph. At syntax level
+    STRICT all these methods are refused.
     """
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
@@ -385,7 +390,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 def _has_hooks(cls: Value) -> bool:
     """Return whether the generated `__init__` of a dataclass calls code of the user.
 
-    That is `__post_init__` or a default factory.
+    Such code is `__post_init__` or a default factory.
     """
     if not cls.__dataclass_params__.init or is_user_function(cls.__init__):
         return False
@@ -396,7 +401,7 @@ def _has_hooks(cls: Value) -> bool:
 
 
 def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Do what the generated `__init__` of a dataclass does, and return the new object.
+    """Construct an object like the generated `__init__` of a dataclass; return the object.
 
     Default factories and `__post_init__` are evaluated.
     """
@@ -426,7 +431,7 @@ def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> V
 
 @calls(types.MethodDescriptorType, types.WrapperDescriptorType)
 def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Trace a call such as `list.append(items, x)` as the bound one, `items.append(x)`."""
+    """Trace a call such as `list.append(items, x)` like the bound call `items.append(x)`."""
     if args and isinstance(args[0], f.__objclass__) and not isinstance(args[0], (Tensor, type)):
         return call(ev, f.__get__(args[0]), args[1:], kwargs)
     return call_foreign(ev, f, args, kwargs)
@@ -444,10 +449,11 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a function of another library, now or when the graph runs; return its result.
+    """Call a library function, now or when the graph runs; return its result.
 
-    It becomes a host call if the function is impure, may change an object from outside the
-    function, or cannot compute with the graph values among its arguments.
+    The call is made immediately, at compile time, unless the function is impure, may change an
+    object from outside the function, or has graph values among its arguments that it cannot
+    process. It then becomes a graph node that runs Python.
     """
     if is_impure(f):
         if ev.strict:
@@ -541,7 +547,7 @@ _STORES = {
 def is_pure(f: Value) -> bool:
     """Return whether a library function is known to have no effect but its result.
 
-    Equal arguments then have equal results, so that the call may be made while compiling.
+    Equal arguments then have equal results, so the call may be made while compiling.
     """
     owner = getattr(f, "__self__", None)
     if isinstance(owner, type):
@@ -557,15 +563,15 @@ def is_pure(f: Value) -> bool:
 
 
 def _only_stores(f: Value) -> bool:
-    """Return whether a callable only stores its arguments and reads nothing of them."""
+    """Return whether a callable only stores its arguments and reads nothing from them."""
     return isinstance(f, type) and f in _STORES
 
 
 def _check_changed(ev: Evaluation, target: Value, name: str) -> None:
-    """Save an argument in the journal before a function changes it; raise if it is from outside.
+    """Save an argument in the undo log before a function changes it; raise if it is from outside.
 
-    It is called for library functions that change their first argument, such as `heapq.heappush`,
-    before they run at compile time.
+    This runs before a library function that changes its first argument, such as `heapq.heappush`,
+    is called at compile time.
 
     Raises:
         UnsupportedSyntaxError: the argument comes from outside the function.

@@ -1,9 +1,9 @@
 """Evaluates calls of Cells: captures of members and attributes, casts, custom `bprop`.
 
 `calls` and `evaluator` call this module. A Cell's `construct` is evaluated like any function, and
-so are the forward hooks of Cells inside. Backward hooks need the gradients, which a graph does not
-have: such a function runs line by line. New Parameters are refused, because compiled code cannot
-create state.
+so are the forward hooks of Cells inside the outermost one. Backward hooks need gradients, which a
+graph does not have; a function with such hooks runs uncompiled. New Parameters are refused, because
+compiled code cannot create state.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def check_changes_no_cell(
 ) -> None:
     """Raise if a method of the framework would change a Cell from outside while compiling.
 
-    Setting a flag to the value that it has is allowed, as `set_train(True)` on a Cell in training.
+    Setting a flag to the value that it already has is allowed, such as `set_train(True)` for a Cell
+    in training.
 
     Raises:
         UnsupportedSyntaxError: the method would change the Cell.
@@ -106,7 +107,7 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 
 def capture_attributes(ev: Evaluation, cell: Cell) -> None:
-    """Capture all public attributes of a framework Cell, because its code runs at compile time."""
+    """Record all public attributes of a framework Cell as constants to compare before each call."""
     if (
         not is_framework(type(cell).__module__)
         or id(cell) in ev.owned.objects
@@ -133,11 +134,14 @@ def call_cell(
 ) -> Value:
     """Trace a call of a Cell and return its result: its `construct`, or its own `bprop`.
 
-    The members and hooks of the Cell are captured. Hooks of the outermost Cell are not traced: they
-    run around the compiled function. A `__call__` of the user's class is traced in place of
-    `construct`, unless that method made this call through `super()`.
+    The members and hooks of the Cell are captured. Hooks of the outermost Cell are not traced,
+    because they run around the compiled function. A `__call__` of the user's class is traced in
+    place of `construct`, unless that method made this call through `super()`.
 
     Args:
+        ev: the evaluation.
+        cell: the Cell.
+        args, kwargs: the arguments.
         through_super: whether the call is `super().__call__(...)`.
 
     Raises:
@@ -176,10 +180,10 @@ def call_cell(
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Cell between its forward hooks; return the result.
 
-    The rules are those of `nn._hooks`, which calls the hooks line by line.
+    The rules are those of `nn._hooks`, which calls the hooks in uncompiled code.
 
     Raises:
-        UnsupportedSyntaxError: backward hooks, or hooks to call after an error.
+        UnsupportedSyntaxError: the Cell has backward hooks, or hooks that must run after an error.
     """
     backward = cell._backward_hooks or cell._backward_pre_hooks
     if backward or cell._forward_hooks_always:
@@ -232,7 +236,8 @@ def _hook_result(ev: Evaluation, hook: Value, form: str, given: Args) -> Value:
 def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Trace a Cell's `construct` or own `bprop`, and return the result.
 
-    The casts of `to_float` and the rule of `recompute` are applied around it.
+    If the user set them for the Cell, the casts of `to_float` and the recomputation of `recompute`
+    are applied to the call.
     """
     _tree.check_names(cell)
     capture_attributes(ev, cell)
@@ -249,8 +254,8 @@ def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> V
 def without_effects(ev: Evaluation, cell: Cell, run: Callable[[], Value]) -> Value:
     """Trace a call of a recomputed Cell by calling `run`; raise if its Python code has effects.
 
-    Line by line a derivative runs such a Cell twice, with its effects; the graph would have them
-    once.
+    In uncompiled code, a derivative runs such a Cell twice, and its effects happen twice. In the
+    graph, they would happen once.
 
     Raises:
         UnsupportedSyntaxError: Python code of the Cell has effects.
@@ -272,10 +277,13 @@ def _run_cast(
 ) -> Value:
     """Trace a call of a Cell whose inputs and trainable Parameters are cast by `to_float`.
 
-    Same rule as `nn._calls._run_cast`.
+    The rule is the same as that of `nn._calls._run_cast`.
 
     Args:
-        run: calls the Cell with given arguments, and returns the result.
+        ev: the evaluation.
+        cell: the Cell.
+        run: function that calls the Cell with given arguments, and returns the result.
+        args, kwargs: the arguments before the cast.
     """
     target = cell._float_type
     assert target is not None

@@ -1,9 +1,9 @@
 """Evaluates item access on tensors, containers and objects, and methods of containers.
 
-A change of a container from outside the function is made on its copy, and a graph node repeats it
-on the original when the graph runs. A change whose target a graph condition decides is refused.
-Expressions, assignments and calls use this module; it never changes an object from outside the
-function.
+Evaluated code works on copies of the containers from outside the function. A change is made on the
+copy, and a graph node repeats it on the original when the graph runs. A change is refused if a
+graph condition decides which object it changes. Expressions, assignments and calls use this module.
+It must never change an object from outside the function.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _is_outside_list(ev: Evaluation, value: Value) -> bool:
 
 
 def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """Return `owner[index]` for an object from outside that is no Tensor and has no copy.
+    """Return `owner[index]` for an outside object that is neither a Tensor nor copied.
 
     Lists, dicts and sets from outside have copies, on which evaluated code works.
     """
@@ -138,7 +138,7 @@ def _lacks(owner: dict[Value, Value], key: Value) -> bool:
 
 
 def _has_object(index: Value) -> bool:
-    """Return whether an index, or a part of it, is a Python object that only exists at run time."""
+    """Return whether an index, or a part of it, is a Python object that exists only at run time."""
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -231,7 +231,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Call `function(owner, *args)` now, which changes an object that evaluated code made.
+    """Call `function(owner, *args)` immediately, to change an object that evaluated code made.
 
     Raises:
         UnsupportedSyntaxError: the object is a Cell from outside the function, or was made before
@@ -285,11 +285,11 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:
-    """Save a list, dict or set in the journal before a change; raise if it may not be changed.
+    """Save a list, dict or set in the undo log before a change; raise if changing it is forbidden.
 
     Raises:
-        UnsupportedSyntaxError: a graph condition chose between the container and another one; an
-            object from outside the function holds it already; or it is the `__dict__` of such an
+        UnsupportedSyntaxError: a graph condition chose between the container and another one; or an
+            object from outside the function already holds it; or it is the `__dict__` of such an
             object.
     """
     if id(owner) in ev.owned.ambiguous:
@@ -317,9 +317,11 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
 def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
     """Raise if a NumPy array may not be changed at compile time.
 
+    `what` names the operation in the message.
+
     Raises:
-        UnsupportedSyntaxError: at syntax level STRICT; or the array came from outside the
-            function, or the change depends on a graph condition.
+        UnsupportedSyntaxError: at syntax level STRICT; or the array came from outside the function;
+            or the change depends on a graph condition.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -335,8 +337,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Call a method of a list, dict or set at compile time and return its result.
 
-    The journal saves the content before a change. If the container is the copy of one from outside
-    the function, a graph node repeats the change on the original.
+    The undo log of the current branch saves the content before a change. If the container is the
+    copy of a container from outside the function, a graph node repeats the change on the original.
     """
     method = getattr(owner, name)
     if name in IDENTITY_FIRST and type(owner) is list:
@@ -373,7 +375,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
 
 
 def _changed_in_part(owner: Value, name: str) -> UnsupportedSyntaxError:
-    """Return the error for a method that may have changed a part of a container and then raised."""
+    """Return the error for a method that raised after it may have changed part of a container."""
     return UnsupportedSyntaxError(
         f"{name}: got an error inside jit that may leave a {type(owner).__name__} from outside "
         "changed in part",
@@ -383,11 +385,14 @@ def _changed_in_part(owner: Value, name: str) -> UnsupportedSyntaxError:
 
 
 def _repeat_when_run(ev: Evaluation, outside: Value, name: str, args: Args, kwargs: Kwargs) -> None:
-    """Append a node that calls a method of a container from outside, such as `append`, at run time.
+    """Append a node that calls a method of an outside container, such as `append`, at run time.
 
     Args:
+        ev: the evaluation.
         outside: the container; for an argument of the compiled call, the `ArgumentContainer` whose
             method `value` returns the graph value of the container.
+        name: name of the method.
+        args, kwargs: the arguments of the method.
     """
     if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(

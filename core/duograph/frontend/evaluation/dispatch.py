@@ -1,8 +1,9 @@
 """Dispatch tables of the front end: from a syntax node or a called object to its handler.
 
-`SYNTAX` maps a syntax node class to its handler, `CALLABLES` the class of a called object, and
-`REPLACEMENTS` a built-in function. Higher modules fill the tables when imported, so that any module
-can evaluate an expression or a call without importing the handlers. Nothing changes them later.
+`SYNTAX` maps the class of a syntax node to its handler, `CALLABLES` the class of a called object,
+and `REPLACEMENTS` a built-in function. Modules that import this one fill the tables. Any module can
+therefore evaluate an expression or a call without importing the handlers. After the imports the
+tables must not change.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _REPLACED_KINDS = {types.FunctionType, types.BuiltinFunctionType, type}
 
 
 class Dead(Exception):
-    """Raised while tracing code that always raises at run time, to skip the code after it."""
+    """Raised while tracing code that always raises at run time, to skip the rest of that code."""
 
 
 def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
@@ -73,7 +74,7 @@ def calls(*kinds: type) -> Callable[[H], H]:
 
 
 def replaces(*functions: Value) -> Callable[[H], H]:
-    """Decorator that registers what compiled code calls instead of the given functions.
+    """Decorator that registers a replacement, for compiled code, of the given functions.
 
     The decorated function receives the evaluation before the arguments of the call.
     """
@@ -105,7 +106,7 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
     """Trace the syntax node of an expression into the graph and return the expression's value.
 
     Raises:
-        UnsupportedSyntaxError: an expression that compiled functions cannot have.
+        UnsupportedSyntaxError: compiled functions cannot contain such an expression.
     """
     try:
         run = SYNTAX.get(type(node))
@@ -125,8 +126,8 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of any object into the graph and return its result.
 
-    A function with a registered replacement is called as the replacement. Otherwise the handler of
-    the first class in the object's MRO that has one makes the call.
+    If a replacement of a function is registered, the replacement is called. Otherwise the handler
+    of the first class in the object's MRO that has one makes the call.
     """
     kind = type(f)
     if ev.scope is not None and not keeps_symbols(f):

@@ -1,7 +1,8 @@
 """The evaluator: an `Evaluation` with the operations that need the whole front end.
 
-`compiler.evaluate` makes one per attempt to compile a call. Code of the framework that runs at
-compile time reaches it as `builder.evaluation`. Importing this module fills the dispatch tables.
+`compiler.evaluate` makes one evaluator per attempt to compile a call. Code of the framework that
+runs at compile time reaches it as `builder.evaluation`. Importing this module fills the dispatch
+tables. An evaluator must not be used again after its attempt.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Evaluator(Evaluation):
     def check_hash(self, tensor: GraphTensor) -> None:
         """Raise if a graph tensor that is to be hashed may be a Tensor from outside the function.
 
-        Such a Tensor has a hash of its own, by which a dict or set from outside may have stored
-        it.
+        A dict or set from outside may already hold such a Tensor under its own hash, which the
+        graph tensor does not have.
         """
         check_hash(self, tensor)
 
@@ -58,7 +59,7 @@ class Evaluator(Evaluation):
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its Tensor object, if there is one.
+        """Append a node that stores a tensor's new value in its Python object, if there is one.
 
         Python code that a host call ran earlier may hold such an object.
         """
@@ -75,7 +76,7 @@ class Evaluator(Evaluation):
         weights: Sequence[Parameter],
         has_aux: bool,
     ) -> GraphRecorded:
-        """Trace a function and linearise its graph for a gradient; see `gradients.record`."""
+        """Trace and linearise a function; return it with what its backward graph needs."""
         return record(self, fn, args, kwargs, positions, weights, has_aux)
 
     def compute_later(
@@ -88,15 +89,18 @@ class Evaluator(Evaluation):
         """Append a node that calls a Python function at run time; return its result tensors.
 
         Args:
-            function: called with `values` when the graph runs.
+            function: the function; it is called with `values` when the graph runs.
             values: its arguments, nested structures of graph values and constants.
             types: types of the tensors that it returns.
-            name: of the call, for messages.
+            name: name of the call, for messages.
         """
         return run_on_host(self, function, values, {}, name, types)
 
     def check_later(self, check: Callable[..., None], values: Args, name: str) -> None:
-        """Append a node that calls `check(*values)` when the graph runs; the check may raise."""
+        """Append a node that calls `check(*values)` when the graph runs; the check may raise.
+
+        `name` is the name of the call, for messages.
+        """
         append_effect(self, check, values, name, commit=True)
 
     def print_later(self, values: Args) -> None:
@@ -107,8 +111,10 @@ class Evaluator(Evaluation):
         """Trace a call of a Cell that framework code makes at compile time; return its result.
 
         Args:
-            recomputed: whether `recompute` makes the call, so that line by line a derivative would
-                run the Cell twice.
+            cell: the Cell.
+            args, kwargs: the arguments.
+            recomputed: whether the call is of `recompute`, which runs the Cell again in the
+                backward pass. The Cell must then have no side effects.
         """
         run = functools.partial(call_cell, self, cell, args, kwargs)
         return without_effects(self, cell, run) if recomputed else run()

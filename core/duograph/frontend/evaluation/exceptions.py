@@ -1,8 +1,8 @@
 """Evaluates the statements `raise`, `assert`, `with` and `try`.
 
-An error whose condition is known is raised while compiling, and handlers run at once. One that
-depends on graph values becomes a node, which raises when the graph runs; compiled code cannot catch
-it, so programs that try to are refused.
+An error whose condition is known is raised while compiling, and its handlers run immediately. An
+error that depends on graph values becomes a node, which raises it when the graph runs. Compiled
+code cannot catch such an error, so programs that try to catch it must be refused.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ _NO_CAUSE = object()  # of a `raise` without `from`
 def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
     """Trace the statement `raise error from cause`; return the `Flow` of a block that raises.
 
-    The error is raised at compile time if nothing depends on the graph and nothing precedes it
-    that the graph must do first; otherwise a node raises a new error at each run.
+    The error is raised at compile time if it does not depend on graph values and the graph has no
+    effects before it. Otherwise a node raises a new error at each run. `_NO_CAUSE` stands for a
+    statement without `from`.
     """
     if isinstance(error, type) and issubclass(error, BaseException):
         error = call(ev, error, (), {})
@@ -132,18 +133,19 @@ def _check_caught(ev: Evaluation, error: BaseException) -> None:
 
 
 def _own(ev: Evaluation, error: BaseException) -> None:
-    """Record that evaluated code made an error, which is then made anew whenever it is raised.
+    """Record that evaluated code made an exception object, so that each run raises a new one.
 
-    An error from outside the function is not recorded: that very object is raised again.
+    An error from outside the function is not recorded: each run raises that object itself.
     """
     if id(error) not in ev.calls.raised_outside:
         ev.owned.add(error)
 
 
 def _recipe(ev: Evaluation, error: Value) -> _Made | None:
-    """Return what makes an exception anew at each run; None if the object itself must be raised.
+    """Return what is needed to make an exception anew at each run, or None.
 
-    The object itself is raised if it is from outside the function.
+    The result is None if `error` is from outside the function, because that object itself must be
+    raised.
     """
     if isinstance(error, BaseException) and id(error) in ev.owned.objects:
         return _Made(error)
@@ -153,7 +155,7 @@ def _recipe(ev: Evaluation, error: Value) -> _Made | None:
 def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of an exception class and return the exception.
 
-    Its `__init__` is evaluated if the user wrote it.
+    An `__init__` that the user wrote is evaluated.
     """
     init = getattr(kind, "__init__")  # noqa: B009  (the function itself is wanted)
     if getattr(kind.__new__, "__code__", None) is not None:
@@ -167,12 +169,13 @@ def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Va
 
 
 def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
-    """Trace a context manager's `__enter__`; return (function that exits, value for `as`).
+    """Trace a context manager's `__enter__`; return (its `__exit__` call, value bound by `as`).
 
-    The function takes the three arguments of `__exit__` and returns its result.
+    The first item is a function that takes the three arguments of `__exit__` (exception class,
+    exception, traceback) and returns its result.
 
     Raises:
-        UnsupportedSyntaxError: a manager that only Python can use, such as a lock or a file.
+        UnsupportedSyntaxError: only Python can enter the manager, such as a lock or a file.
     """
     kind = type(manager)
     if isinstance(manager, GraphObject):
@@ -209,7 +212,7 @@ def _only_python(what: str) -> UnsupportedSyntaxError:
 
 
 def _may_suppress(manager: Value) -> bool:
-    """Return whether a context manager's `__exit__` may suppress an error: return a true value."""
+    """Return whether a context manager's `__exit__` may suppress an error by returning true."""
     method = user_method(manager, "__exit__")
     if method is None:
         return type(manager) is contextlib.suppress
@@ -254,7 +257,7 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
-    """Trace the context managers of a `with` statement from number `i` on, then its body.
+    """Trace the context managers of a `with` statement from index `i` on, then its body.
 
     Returns the `Flow` of the statement.
     """
@@ -309,8 +312,8 @@ def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]
     """Evaluate `__exit__` or a `finally` block; return (its result, whether it has effects).
 
     Effects are side effects of nodes, and writes to tensors or to objects from outside the
-    function. If the body before it raises at run time, the graph ends there, and the effects would
-    be lost.
+    function. The caller refuses such effects after code that may raise at run time, because the
+    graph ends at the error and the effects would be lost.
     """
     nodes = len(ev.builder.nodes)
     ev.journal.branches.append({})
@@ -358,6 +361,9 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
     """Trace the `finally` block of a `try` and return the `Flow` of the whole `try` statement.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
+        node: the statement.
         flow: the `Flow` of the statement before `finally`.
         start: the number of graph nodes before the `try`.
     """
@@ -380,7 +386,7 @@ def _unfinished() -> UnsupportedSyntaxError:
 def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
     """Trace a `try` with `except` clauses and return its `Flow`, without its `finally` block.
 
-    An error raised at compile time is handled at once.
+    An error that is raised at compile time is handled immediately.
     """
     nodes = len(ev.builder.nodes)
     depth = ev.journal.conditions
@@ -435,7 +441,7 @@ def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:
 def _uncaught() -> UnsupportedSyntaxError:
     """Return the error for an `except` clause around code that may raise at run time.
 
-    The clause is evaluated while compiling and cannot catch what the running graph raises.
+    The clause is evaluated at compile time and cannot catch what the running graph raises.
     """
     return unsupported(
         "Try",
@@ -452,9 +458,10 @@ _CANNOT_FAIL = {
 
 
 def _may_fail(nodes: Sequence[Value], types: Sequence[Value]) -> bool:
-    """Return whether Python or a kernel may raise an error when some nodes of one graph run.
+    """Return whether Python code or a kernel may raise an error when the given nodes run.
 
     Args:
+        nodes: nodes of one graph.
         types: the types of that graph's values.
     """
     return _may_raise(nodes) or _checks_indices(nodes, types)
@@ -480,7 +487,7 @@ def _checks_indices(nodes: Iterable[Value], types: Sequence[Value]) -> bool:
 
 
 def _may_raise(nodes: Sequence[Value]) -> bool:
-    """Return whether Python may raise an error at any of some nodes when the graph runs."""
+    """Return whether one of the given nodes runs Python code that may raise an error."""
     if any(map(may_raise, nodes)):
         return True
     calls = (n.attributes["run"].name for n in with_subgraphs(nodes) if n.op.name == "host_call")

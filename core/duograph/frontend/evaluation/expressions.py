@@ -1,7 +1,8 @@
 """Evaluates expressions: attributes, items, displays, calls, comprehensions and strings.
 
 The functions register in `dispatch.SYNTAX` and are reached through `dispatch.evaluate`. A
-comprehension is always unrolled; its length must be known at compile time.
+comprehension is always unrolled; its length must be known at compile time, because the result is a
+Python container.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
 def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
     """Trace the items of a list or tuple display or of call arguments; return them as a list.
 
-    An item `*x` is expanded.
+    An item `*x` is replaced by the items of x.
     """
     found: list[Value] = []
     for node in nodes:
@@ -178,7 +179,7 @@ def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Val
 
 
 def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
-    """Trace a comprehension; call `add` with the comprehension's variables for each item."""
+    """Trace a comprehension; for each item, call `add` with the frame of its variables."""
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
@@ -189,10 +190,11 @@ def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, 
     """Trace the `for` and `if` clauses of a comprehension, outermost first.
 
     Args:
+        ev: the evaluation.
         inner: the frame with the comprehension's variables.
         source: the frame in which the iterable of the outermost `for` is evaluated.
         generators: the clauses.
-        add: function of the frame that adds the item, called where all conditions hold.
+        add: function that is called with `inner` if all conditions are true, and adds the item.
     """
     first, *rest = generators
     items = evaluate(ev, source, first.iter)

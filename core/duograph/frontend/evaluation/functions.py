@@ -2,7 +2,7 @@
 
 `calls` and `native` call `enter` for the user's functions, and for functions of the framework that
 need a value of the graph. Recursion under a graph condition is left to `recursion`. A function's
-bytecode never runs here.
+bytecode must never run here, because it cannot branch on graph values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .spans import note_error_span
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
     """Return a user's Python function as a `Function`, whose calls are evaluated from source.
 
-    Captures its code and defaults, which may be replaced later.
+    The function's code and defaults are captured, because they may be replaced later.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.
@@ -54,7 +54,10 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
-    """Return the `Function` value of a `def` or `lambda` in evaluated code."""
+    """Return the `Function` for a `def` or `lambda` in evaluated code.
+
+    `frame` is the frame in which the syntax node is evaluated.
+    """
     source = frame.source.inner(node)
     a = node.args
     defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)
@@ -75,11 +78,12 @@ def _cast(ev: Evaluation, typ: Value, val: Value) -> Value:
 def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate a call of a function from source into the graph and return the call's result.
 
-    A call that is recursive under a graph condition becomes a call of a named graph.
+    A call that is recursive under a graph condition becomes a call of a *named graph*, a separate
+    graph that can call itself.
 
     Raises:
-        RecursionError: more than `max_call_depth` nested calls.
-        TypeError: wrong arguments.
+        RecursionError: there are more than `max_call_depth` nested calls.
+        TypeError: the arguments do not fit the parameters.
     """
     if len(ev.calls.frames) >= settings.max_call_depth:
         raise RecursionError(
@@ -127,10 +131,11 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
 
 
 def _result_of(flow: Flow) -> Value:
-    """Return what a call returns, given the `Flow` with which the function's body ended.
+    """Return the result of a call, given the `Flow` with which the function's body ended.
 
-    Raises `Dead` if the body always raises, and a join error if only some graph branches return a
-    value.
+    Raises:
+        Dead: the body always raises.
+        JoinError: only some graph branches return a value.
     """
     if flow.dead:
         raise Dead
@@ -149,7 +154,7 @@ def _result_of(flow: Flow) -> Value:
 def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
     """Bind call arguments to parameter names in `frame`, by Python's rules.
 
-    A call that Python would refuse raises Python's TypeError.
+    Arguments that Python would refuse cause Python's TypeError.
     """
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]

@@ -85,7 +85,8 @@ class GraphRecorded:
         """Append the nodes of the backward graph; return one gradient per differentiated input.
 
         Args:
-            seeds: per differentiated output its cotangent; None means ones.
+            seeds: for each differentiated output its cotangent; None stands for a cotangent of
+                ones.
         """
         builder = self.ev.builder
         given = []
@@ -114,15 +115,16 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Trace a function for its gradient: its forward graph is inserted into the current graph.
+    """Trace a function for its gradient; its forward graph is inserted into the current graph.
 
-    The function becomes a graph of its own, whose first parameters are the chosen inputs and the
+    The function becomes a separate graph, whose first parameters are the chosen inputs and the
     weights. That graph is linearised; `GraphRecorded.pull` inserts its backward graph.
 
     Args:
+        ev: the evaluation.
         fn, args, kwargs: the call of the function.
         positions: indices of the differentiated arguments.
-        weights: differentiated Parameters.
+        weights: the differentiated Parameters.
         has_aux: whether only the first item of the result is differentiated.
     """
     parent = ev.builder
@@ -186,11 +188,14 @@ def _evaluate_function(
     If the function always raises, its effects before the error are inserted into the current graph.
 
     Args:
+        ev: the evaluation.
+        child: the builder of the child graph.
         incoming: the values of the child graph's parameters in the current graph.
-        run: calls the function on these parameters.
+        run: function that calls the function to differentiate on these parameters.
 
     Returns:
-        as `_run_and_undo_in`.
+        the function's result, with its tensors copied, and pairs (written location, its content at
+        the end of the function).
     """
     try:
         return _run_and_undo_in(ev, child, run)
@@ -249,7 +254,7 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
 def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Cell with its own `bprop` and return its result.
 
-    One node is appended, with the graph of `construct` and that of `bprop`.
+    One `custom_call` node is appended, with the graphs of `construct` and of `bprop`.
     """
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
@@ -300,11 +305,14 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
 
 
 def _check_bprop(cell: Value, graph: Graph, backward: Graph, n_args: int) -> None:
-    """Compare a Cell's own `bprop` with finite differences; raise if they differ.
+    """Compare a Cell's own `bprop` with finite differences; warn if they differ.
 
-    Does nothing if a graph has control flow or Python code.
+    Does nothing if one of the graphs has control flow or Python code.
 
     Args:
+        cell: the Cell.
+        graph: the graph of `construct`.
+        backward: the graph of `bprop`.
         n_args: the number of tensor arguments, which are the first parameters of both graphs.
     """
     types = graph.types[: graph.n_params]
@@ -338,6 +346,10 @@ def _gradients(
     """Return the results of a Cell's `bprop` as graph tensors, one gradient per tensor input.
 
     Args:
+        ev: the evaluation.
+        backward: the builder of the graph of `bprop`.
+        cell: the Cell.
+        args: the inputs of the Cell.
         indices: positions of the tensor inputs among `args`.
         found: what `bprop` returned.
     """

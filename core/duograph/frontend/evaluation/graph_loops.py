@@ -3,7 +3,7 @@
 What an iteration writes becomes a loop variable of the node. For each written variable, attribute
 or container a *plan* says how the loop passes its value to the next iteration: as graph values, as
 a constant, or not at all. `evaluation.loop_statements` calls `graph_loop`. The body is traced
-several times, until the types of the loop variables stay the same; meanwhile it must never change
+several times, until the types of the loop variables stay the same. These traces must never change
 state outside the loop.
 """
 
@@ -63,9 +63,9 @@ class _BoundInside:
 
 
 class _Dropped:
-    """Plan of a loop variable bound to a new Python object in each iteration.
+    """Plan of a loop variable that each iteration binds to a new Python object.
 
-    Later iterations and the code after the loop may not read it.
+    Neither later iterations nor the code after the loop may read the variable.
     """
 
     def __init__(self, name: str) -> None:
@@ -80,7 +80,7 @@ class _Constant:
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return how a graph loop passes on a variable, given its values around an iteration.
+    """Return how a graph loop passes on a variable, given its values before and after an iteration.
 
     Args:
         old: the value before an iteration.
@@ -90,10 +90,10 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
 
     Returns:
         a plan: a `_Carried`, `_BoundInside`, `_Dropped` or `_Constant`, or a list, tuple or dict of
-        plans.
+            plans.
 
     Raises:
-        JoinError: the types differ.
+        JoinError: the types of the two values differ.
     """
     if old is MISSING or old is NOTHING or isinstance(old, (Undefined, Maybe)):
         if _unbound(new):
@@ -154,9 +154,10 @@ def _changes_type(what: str, old: Value, new: Value) -> Exception:
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return a variable's value at the start of an iteration, made from its loop plan.
+    """Return a variable's value at the start of an iteration, made by the rules of its plan.
 
-    Adds a parameter to the loop body for each value that iterations pass on.
+    A plan says how a loop passes a variable on. A parameter is added to the loop body for each
+    value that iterations pass on.
     """
     if isinstance(plan, _Carried):
         return builder.parameter(plan.type)
@@ -176,9 +177,10 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append to `out` the graph values in a variable's value that its plan carries.
+    """Append to `out` the graph values of a variable that its plan passes to the next iteration.
 
-    They are outputs of the loop body, or the initial values of the loop if `value` precedes it.
+    If `value` is the value after an iteration, these become outputs of the loop body; if it is the
+    value before the loop, they are the initial values of the loop variables.
     """
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
@@ -200,7 +202,10 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append to `out` zeros of the types that a plan carries, for a variable that is unbound."""
+    """Append to `out` a zero for each value that a plan passes on, as its initial value.
+
+    A variable that is unbound before the loop starts with these zeros.
+    """
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
     elif isinstance(plan, dict):
@@ -212,7 +217,7 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _object_of_iteration(name: str) -> Unjoined:
-    """Return the marker of a variable whose value is an object made anew by each loop iteration.
+    """Return the marker of a variable whose value is a new object in each loop iteration.
 
     The loop cannot pass such an object on; reading the variable later raises an error.
     """
@@ -229,9 +234,10 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
     """Return a variable's value after a graph loop, taken from the `while_loop` results.
 
     Args:
+        ev: the evaluation.
         plan: how the loop passes the variable on.
-        results: an iterator over the results of the node; the variable's are next.
-        name: the variable.
+        results: an iterator over the results of the node; the next ones belong to the variable.
+        name: the name of the variable.
         ran: whether the loop ran at all, a Python bool or a bool of the graph.
     """
     if isinstance(plan, _Carried):
@@ -252,7 +258,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
 
 
 def _same_plan(a: Value, b: Value) -> bool:
-    """Return whether two plans of a loop variable carry the same types and equal constants."""
+    """Return whether two plans pass on graph values of the same types, and equal constants."""
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -269,11 +275,13 @@ def _same_plan(a: Value, b: Value) -> bool:
 
 
 def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Value:
-    """Return the plan by which a graph loop passes a variable from iteration to iteration.
+    """Return the plan, which says how a graph loop passes a variable from iteration to iteration.
 
-    It is `_Dropped` if each iteration binds the variable to a new object of a user's class.
+    It is `_Dropped` (the loop does not pass it on) if each iteration binds the variable to a new
+    object of a user's class.
 
     Args:
+        ev: the evaluation.
         location: the variable, attribute, container or tensor.
         old: its value before the loop.
         new: its value after an iteration.
@@ -293,14 +301,16 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
 
 
 def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[Value]:
-    """Return the lists and dicts from outside that a variable may refer to after a loop.
+    """Return the outside lists and dicts to which a variable may refer after a loop.
 
-    Without knowing which of them the variable is, a change cannot be repeated on the right one. So
-    they are marked as ambiguous, and evaluated code may not change them from here on.
+    Since it is unknown to which of them the variable refers, a change could not be repeated on the
+    right one. They are therefore marked as ambiguous, and evaluated code may no longer change them.
 
     Args:
-        old: the value before an iteration.
-        new: the value after it.
+        ev: the evaluation.
+        location: the variable or attribute.
+        old: its value before an iteration.
+        new: its value after the iteration.
     """
     if old is new or location.kind not in ("item", "attribute"):
         return []
@@ -326,12 +336,12 @@ class _Body:
         builder: the builder of the body's graph.
         following: whether there is another iteration, as computed at the end of the body.
         locations: the variables, attributes, containers and tensors that an iteration writes.
-        before, ends: per location, its content before the loop and after an iteration.
-        plans: per location, its loop plan.
+        before: for each location, its content before the loop.
+        ends: for each location, its content after an iteration.
+        plans: for each location, its loop plan.
         entered: the tensors with which an iteration starts, by id.
         first: the tensors with which the first iteration starts.
-        shared: per variable, the lists and dicts from outside the function that it may be after
-            the loop.
+        shared: for each variable, the outside lists and dicts to which it may refer after the loop.
     """
 
     builder: StagedBuilder
@@ -349,8 +359,9 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
     """Trace a loop into a `while_loop` node, and write the results into the loop's variables.
 
     Args:
+        ev: the evaluation.
         predicate: whether there is a first iteration, a bool of the graph.
-        step: evaluates one iteration and returns whether there is another.
+        step: function that evaluates one iteration and returns whether there is another.
         ran: whether variables that only the loop binds are bound after the loop.
     """
     body = _evaluate_until_stable(ev, step)
@@ -382,10 +393,10 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 
 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
-    """Trace a loop body until the plans of its variables are stable; return the last trace.
+    """Trace a loop body until the plans of its variables stay the same; return the last trace.
 
     Raises:
-        JoinError: the types keep changing.
+        JoinError: the types of the variables keep changing.
     """
     builder, _, changes = run_branch(ev, step)
     locations = {key: location for key, (location, _) in changes.items()}
@@ -436,11 +447,13 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: 
     """Trace one more iteration, with a parameter of the loop body for each loop-carried value.
 
     Args:
+        ev: the evaluation.
+        body: the trace to which the parameters belong.
+        step: function that evaluates the body.
         earlier: the trace of the body before this one.
-        step: evaluates the body.
 
     Returns:
-        whether there is another iteration, a flag.
+        whether there is another iteration, as a Python bool or a bool of the graph.
     """
     for key, location in body.locations.items():
         entered = _at_entry(body.plans[key], body.builder)
@@ -468,11 +481,12 @@ def _holds_tensors(location: Location) -> bool:
 
 
 def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
-    """Record which older tensors a variable may be after a graph loop (see `aliasing`).
+    """Record to which older tensors a variable may refer after a graph loop.
 
     These are the tensor from before the loop, and older tensors that an iteration assigns.
 
     Args:
+        ev: the evaluation.
         after: the value of the variable after the loop.
         body: the last trace of the loop body.
         key: identifies the variable in `body`.
@@ -486,10 +500,11 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
 
 
 def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value]:
-    """Return the older tensors that a loop variable may be whose iteration ended with `last`.
+    """Return the older tensors that a loop variable may refer to after an iteration.
 
-    `last` may itself be the value of some loop variable at the start of the iteration. The result
-    then has all tensors with which loop variables start, since iterations may exchange variables.
+    `last` is the variable's value at the end of the iteration. It may itself be the value of some
+    loop variable at the start of the iteration. Since iterations may exchange variables, the result
+    then has all tensors with which loop variables start. `body` is the trace of the iteration.
     """
     found: list[Value] = [tensor_behind(ev, last)]
     if id(last) in body.entered:  # iterations may swap values between names
@@ -503,6 +518,8 @@ def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new
     A plan says how a graph loop passes a variable from iteration to iteration.
 
     Args:
+        ev: the evaluation.
+        location: the variable.
         plan: the plan so far.
         old: the value before the loop.
         new: the value after that iteration.
@@ -516,10 +533,13 @@ def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return `plan`, changed so that it also covers the value `new` of a variable.
+    """Return a plan like `plan` that also covers the value `new` of a variable.
 
-    A plan says how a graph loop passes a variable from iteration to iteration. Raises JoinError if
-    the types differ.
+    A plan says how a graph loop passes a variable from iteration to iteration. `old` is the value
+    before the loop, and `what` the name of the variable for messages.
+
+    Raises:
+        JoinError: the types differ.
     """
     if isinstance(plan, _Dropped):
         return plan

@@ -1,10 +1,10 @@
 """Host calls: graph nodes that run Python code, and the Tensor objects that such code holds.
 
-`run_on_host` appends a node with results, `append_effect` one without. The other modules of the
+`run_on_host` appends a node with results, `append_effect` a node without. The other modules of the
 evaluation call both for code that only Python can run. Such a node keeps its position in program
 order among the writes. Its arguments are stored as nested Python values in which *placeholders*
-(`Operand`, `Built`, `Snapshot`, `Held`) stand for what each run fills in. Nothing here runs that
-code while compiling.
+(`Operand`, `Built`, `Snapshot`, `Held`) stand for what each run inserts. The code of such a node
+must never run while compiling.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ END_OF_ITERATION = "raise StopIteration"
 
 
 class Operand:
-    """Placeholder, among a host call's arguments, for input number `index` of its graph node."""
+    """Placeholder, among a host call's arguments, for input `index` (from 0) of its graph node."""
 
     __slots__ = ("index",)
 
@@ -49,7 +49,7 @@ class Operand:
 
 
 class Operands(list[Value]):
-    """The inputs of a host call's graph node, collected; a tensor passed twice is one input."""
+    """A list of the inputs of a host call's graph node; a tensor passed twice is one input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,8 +59,9 @@ class Operands(list[Value]):
         """Make a graph value an input of the node, unless it is one; return its placeholder.
 
         Args:
+            ev: the evaluation.
             value: the graph value.
-            source: the tensor or graph number in the arguments that `value` stands for. One source
+            source: the tensor or graph number in the arguments for which `value` stands. One source
                 is one input, however often it occurs.
         """
         if id(source) not in self._of:
@@ -70,20 +71,21 @@ class Operands(list[Value]):
 
 
 def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool = False) -> Value:
-    """Return a host call's arguments with placeholders for all that only exists at run time.
+    """Return a host call's arguments with placeholders for everything that exists only at run time.
 
-    Graph values, and tensors from outside the function that it has written, become `Operand`s.
-    Objects that each run must make anew become `Built` or `Snapshot`, containers from outside
-    become `Held`.
+    Graph values, and outside tensors that the function has written, become `Operand`s. Objects that
+    each run must make anew become `Built` or `Snapshot`, and containers from outside become `Held`.
 
     Args:
+        ev: the evaluation.
         value: the arguments, nested in lists, tuples and dicts.
         found: receives the graph values; `Operand(i)` stands for item i.
         objects: whether Python code will store the arguments. A tensor must then be passed as the
-            one Tensor object that represents it at run time (see `object_of`).
+            one Python Tensor object that represents it at run time.
 
     Raises:
-        UnsupportedSyntaxError: an object of the evaluation that cannot be passed to Python code.
+        UnsupportedSyntaxError: an argument is an object of the evaluation that cannot be passed to
+            Python code.
     """
     if objects:
         check_known(ev, value)
@@ -147,12 +149,14 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
 def check_known(ev: Evaluation, value: Value, kept: bool = False) -> None:
     """Raise if a graph condition decides which of several lists or dicts a value is.
 
-    It is called where the identity of the value counts: the function returns it, stores it in an
+    This is called where the identity of the value matters: the function returns it, stores it in an
     object from outside, or compares it with `is`. Lists and dicts that evaluated code made do not
-    count, unless `kept`.
+    matter, unless `kept`.
 
     Args:
-        kept: whether other code, too, receives one of the objects that the value may be.
+        ev: the evaluation.
+        value: the value.
+        kept: whether other code also receives one of the objects that the value may be.
 
     Raises:
         UnsupportedSyntaxError: the value may be one of several objects.
@@ -174,14 +178,14 @@ def refuse_wrapper(value: Value) -> None:
 
 
 def _give_away(ev: Evaluation, value: Value) -> None:
-    """Record that Python code will store a list, dict or set, which may not change after that.
+    """Record that Python code will store a list, dict or set, which may therefore no longer change.
 
-    Python code gets a new container at each run of the graph, which a later change would not
-    reach.
+    At each run of the graph, the Python code gets a new container. A later change by evaluated code
+    would not reach that container.
 
     Raises:
-        UnsupportedSyntaxError: other Python code stores the container already. It would get
-            another object.
+        UnsupportedSyntaxError: other Python code already stores the container; the two would get
+            different objects.
     """
     if id(value) in ev.owned.kept and value:
         raise _not_for_python(value)
@@ -190,7 +194,7 @@ def _give_away(ev: Evaluation, value: Value) -> None:
 
 
 class Built:
-    """Marker in a host call's nested arguments for an object that each run makes of its parts.
+    """Marker, among a host call's arguments, for an object that each run makes from its parts.
 
     Attributes:
         make: the function that makes the object.
@@ -205,9 +209,11 @@ class Built:
 
 
 def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> Value:
-    """Return how the arguments of a host call represent an object that evaluated code made.
+    """Return what represents an object that evaluated code made, among a host call's arguments.
 
-    That is a placeholder if each run needs a new object, else the object itself.
+    It is a placeholder if each run needs a new object, otherwise the object itself. `found`
+    collects the graph values among its parts; `objects` says whether Python code will store the
+    arguments.
 
     Raises:
         UnsupportedSyntaxError: each run would need a new object, but it cannot be made again.
@@ -246,9 +252,9 @@ def _not_for_python(value: Value) -> UnsupportedSyntaxError:
 def object_of(ev: Evaluation, tensor: Value) -> Value:
     """Return, as a graph value, the Python Tensor object that represents a tensor at run time.
 
-    Python code may store that object, and all in-place writes to the tensor must reach it. So
-    there is one per tensor; the node that makes it is appended at first use. Returns None if
-    `tensor` is a Tensor from outside the function: it is its own object.
+    Python code may store that object, and all in-place writes to the tensor must reach it. There is
+    therefore one object per tensor; the node that makes it is appended at the first use. The result
+    is None if `tensor` is a Tensor from outside the function: it is itself that object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -301,8 +307,8 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
     """Return, as a graph value, the Tensor object of a tensor that a graph condition chose.
 
-    For `x = y if c else z` it is the object of y or of z. Returns None if Python code holds
-    neither object and cannot reach the tensors; any new object will do then.
+    For `x = y if c else z` it is the object of y or of z. The result is None if Python code holds
+    neither object and cannot reach the tensors; any new object is right in that case.
 
     Raises:
         UnsupportedSyntaxError: the objects exist, but the graph cannot tell which of them it is.
@@ -356,8 +362,8 @@ def _is_inside(value: Value, home: Value) -> bool:
 class Held:
     """Placeholder, among a host call's arguments, for a container from outside the function.
 
-    Python code receives the container itself. When the call runs, the container already has the
-    changes that precede the call in the program.
+    Python code receives the container itself. When the call runs, the changes that precede it in
+    the program have already been made to the container.
     """
 
     __slots__ = ("value",)
@@ -369,7 +375,10 @@ class Held:
 def refuse_keeping(value: Value) -> None:
     """Raise if Python code would store a mutable object that was made only once, while compiling.
 
-    Line by line, each call of the function would make a new one.
+    In uncompiled code, each call of the function would make a new object.
+
+    Raises:
+        UnsupportedSyntaxError: the object is mutable.
     """
     kind = type(value)
     constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
@@ -383,7 +392,7 @@ def refuse_keeping(value: Value) -> None:
 
 
 def write_through(ev: Evaluation, tensor: Value) -> None:
-    """Append a node that stores a tensor's value in its Tensor object, if Python holds one."""
+    """Append a node that stores a tensor's value in its Tensor object, if Python code holds one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
@@ -392,7 +401,7 @@ def with_operands(nested: Value, values: Value) -> Value:
     """Return nested arguments of a host call with all placeholders replaced, for one run.
 
     Args:
-        nested: as `take_operands` returns it.
+        nested: the arguments as `take_operands` returns them.
         values: the values of the node's inputs.
     """
     if isinstance(nested, Operand):
@@ -433,13 +442,15 @@ def run_on_host(
     Writes to tensors that precede the node in program order are visible to the call.
 
     Args:
+        ev: the evaluation.
         function, args, kwargs: the call.
-        name: of the call, for messages.
+        name: name of the call, for messages.
         result_types: types of the results.
-        objects: see `take_operands`.
+        objects: whether Python code will store the arguments, so that each tensor must be passed as
+            the one Tensor object that represents it.
 
     Returns:
-        the results as graph values: one, a tuple of several, or None.
+        the results as graph values: one value, a tuple of several, or None.
     """
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
@@ -478,10 +489,10 @@ def run_on_host(
 
 
 def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
-    """Return a tensor's only element as a graph number, which is not differentiated.
+    """Return a tensor's only element as a graph number, through which no gradient flows.
 
-    A float that framework code asks for is computed by a host call: a derivative with respect to
-    the tensor then raises instead of being zero.
+    If framework code asks for a float, a node that runs Python computes it. A derivative with
+    respect to the tensor then raises an error instead of being zero.
     """
     frames = ev.calls.frames
     if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
@@ -492,12 +503,13 @@ def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
     """Return the in-place writes to tensors that must be carried out before a host call runs.
 
-    In the graph, a write only makes a new value; the Tensor object still has the old one, which
-    Python code would read. The new values are appended to `found`, the operands of the call.
+    In the graph, a write only makes a new value. The Tensor object, which Python code would read,
+    still has the old value. The new values are appended to `found`, the operands of the call.
 
     Returns:
-        a pair per write: the Tensor from outside the function, or the operand index of an
-        argument; and the operand index of its new value.
+        a pair per write. The first item is the Tensor from outside the function or, for an argument
+            of the compiled function, its operand index; the second is the operand index of the new
+            value.
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():
@@ -521,13 +533,16 @@ def append_effect(
 ) -> None:
     """Append a node without results that calls `function(*args)` in Python when the graph runs.
 
-    Such a call prints, sets an attribute, or raises.
+    Such a call, for example, prints, sets an attribute, or raises an error.
 
     Args:
-        name: of the call, for messages.
-        commit: whether tensors get the values of earlier writes first, so that they keep them if
-            the call raises. For checks that do nothing but raise.
-        objects: see `take_operands`.
+        ev: the evaluation.
+        function, args: the call.
+        name: name of the call, for messages.
+        commit: whether the values of earlier writes are stored in tensors first, so that the
+            tensors have these values if the call raises. It is set for checks that can only raise.
+        objects: whether Python code will store the arguments, so that each tensor must be passed as
+            the one Tensor object that represents it.
     """
     found = Operands()
     ev.outside.has_writes = True

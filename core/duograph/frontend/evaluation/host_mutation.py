@@ -1,9 +1,10 @@
 """Protects objects made at compile time from Python code that runs with the graph.
 
-Such an object is a constant of the graph: a change by one call would be visible to all later calls,
-or lost if the call got a copy. Calls known to change their argument are refused (LAX then runs the
-program line by line). Any other call gets a copy of an array, and its arguments are compared
-afterwards. `host` calls this module; it never changes an object.
+Such an object is a constant of the graph. A change by one call would be visible to all later calls,
+or would be lost if the call got a copy. Calls that are known to change their argument are refused
+(at syntax level LAX the function then runs uncompiled). Any other call receives a copy of an array,
+and its arguments are compared with the originals afterwards. `host` calls this module, which must
+not change any object.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _OPERATORS = (
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
-    """Return the classes of which it is known which methods change their receiver.
+    """Return the classes for which it is known which methods change their receiver.
 
-    A method of any other class may change it.
+    A method of any other class may change its receiver.
     """
     return (
         type(None), str, bytes, int, float, complex, tuple, frozenset, range, type,
@@ -74,11 +75,11 @@ _KEEPERS = {
 
 
 class Snapshot:
-    """An array made at compile time; each run of a host call gets a new copy of it.
+    """An array made at compile time, of which each run of a host call receives a new copy.
 
     Attributes:
         array: a copy of the array at the time when the host call was traced.
-        is_view: whether the original does not own its memory.
+        is_view: whether the original does not own its memory; the copies are then views as well.
     """
 
     __slots__ = ("array", "is_view")
@@ -101,9 +102,12 @@ def refuse_mutation(
     name: str,
     unknown: bool = False,
 ) -> None:
-    """Raise if a run-time host call would change a container or array made while compiling.
+    """Raise if a run-time host call would change a container or array made at compile time.
 
     Args:
+        ev: the evaluation.
+        function, args, kwargs: the call.
+        name: name of the call, for messages.
         unknown: whether the call may change any list, dict or set argument, unless the name of the
             function is known to be harmless.
 

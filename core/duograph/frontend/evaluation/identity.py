@@ -1,9 +1,9 @@
 """Evaluates which object is which: `is`, and the hash of a Tensor.
 
-Python finds a Tensor in a dict or set by its identity, and in a list by identity before equality.
-A tensor argument may be any Tensor from outside the function, so that only the running graph knows
-some answers; code that needs them while compiling is refused. `operators`, `containers`, `calls`
-and `evaluator` call this module. It never compares data.
+Python finds a Tensor in a dict or set by its identity, and in a list by identity before equality. A
+tensor argument may be any Tensor from outside the function. Therefore only the running graph knows
+some answers, and code that needs such an answer at compile time is refused. `operators`,
+`containers`, `calls` and `evaluator` call this module. It must never compare the data of tensors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
     """Return whether two tensors are one object, as a Python bool or a bool of the graph.
 
     Raises:
-        UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
+        UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether they are one
+            object.
     """
     held = ev.inputs.locations
     xs, ys = [*possibilities(ev, x).values()], [*possibilities(ev, y).values()]
@@ -87,10 +88,10 @@ def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
 
 
 def known_identical(ev: Evaluation, x: Value, y: Value) -> bool:
-    """Return whether two values are one object, for code that needs the answer while compiling.
+    """Return whether two values are one object, for code that needs the answer at compile time.
 
     Raises:
-        UnsupportedSyntaxError: they are Tensors of which only the running graph can tell.
+        UnsupportedSyntaxError: they are Tensors, and only the running graph can tell.
     """
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
         return x is y
@@ -101,7 +102,7 @@ def known_identical(ev: Evaluation, x: Value, y: Value) -> bool:
 
 
 def compare_all(ev: Evaluation, values: Value) -> None:
-    """Check that library code may compare the Tensors in nested values by identity now.
+    """Check that library code may compare the Tensors in nested values by identity at compile time.
 
     Raises:
         UnsupportedSyntaxError: only the running graph can tell which of them are one Tensor.
@@ -117,8 +118,8 @@ def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:
     """Raise if a graph tensor that is to be hashed may be a Tensor from outside the function.
 
     Raises:
-        UnsupportedSyntaxError: it may be one. Such a Tensor has a hash of its own, by which a dict
-            or set from outside may have stored it.
+        UnsupportedSyntaxError: it may be such a Tensor. A dict or set from outside may already hold
+            the Tensor under its own hash, which the graph tensor does not have.
     """
     if any(made is tensor for made, _, _ in ev.inputs.arguments):
         raise _unknown_identity("an argument")

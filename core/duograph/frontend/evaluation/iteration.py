@@ -1,6 +1,7 @@
-"""Iteration over values at compile time, for loops, unpacking and built-in functions.
+"""Iterates over values at compile time, for loops, unpacking and built-in functions.
 
-They call `iterate`. It never iterates over a length that is known only when the graph runs.
+The modules that evaluate these call `iterate`. It must never iterate over a value whose length is
+known only when the graph runs.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
 
 
 def _indexed(ev: Evaluation, items: Value) -> Value:
-    """Yield items[0], items[1], ... of an object with `__getitem__` only, up to an IndexError."""
+    """Yield items[0], items[1], ... of an object without `__iter__`, up to an IndexError."""
     for i in itertools.count():
         try:
             with ev.journal.catching():
@@ -59,7 +60,7 @@ def _indexed(ev: Evaluation, items: Value) -> Value:
 
 
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
-    """Yield the items of a user's iterator at compile time; trace its `__next__` into the graph."""
+    """Yield the items of a user's iterator at compile time, tracing its `__next__` for each."""
     while True:
         start = len(ev.builder.nodes)
         step = special_method(ev, items, "__next__") or type(items).__next__
@@ -76,7 +77,10 @@ def _staged_iterator(ev: Evaluation, items: Value) -> Value:
 
 
 def pairs_of(ev: Evaluation, mapping: Value) -> dict[Value, Value]:
-    """Return a mapping, or an iterable of pairs, as a new dict."""
+    """Return a mapping, or an iterable of pairs, as a new dict.
+
+    Methods that the user wrote, such as `keys`, are traced into the graph.
+    """
     if not hasattr(type(mapping), "keys"):
         return dict(iterate(ev, pair) for pair in iterate(ev, mapping))
     if type(mapping) is dict:

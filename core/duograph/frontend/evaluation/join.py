@@ -1,9 +1,9 @@
 """Joins two branches: computes the value of each variable after both were evaluated.
 
-A `Join` returns, for the values of a variable at the ends of the two branches, one *template*: a
+From the values of a variable at the ends of the two branches, a `Join` makes one *template*: a
 value with a `Placeholder` for each result of the `switch` node. `with_results` replaces the
-placeholders once that node exists. `branches`, `gradients` and `recursion` use joins. A join never
-evaluates source.
+placeholders once that node exists. `branches`, `gradients` and `recursion` use joins. A join must
+not evaluate source.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class Exports:
     Row i of the table is result i of the node.
 
     Attributes:
-        builders: of the sub-graphs.
-        columns: per sub-graph, its output values.
-        tensors: number of a row -> the tensor of each branch that has this value.
-        objects: number of the row of a tensor -> number of the row of its Python Tensor object.
+        builders: the builders of the sub-graphs.
+        columns: for each sub-graph, its output values.
+        tensors: index of a row -> for each branch, the tensor that has the value in this row.
+        objects: index of the row of a tensor -> index of the row of its Python Tensor object.
     """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
@@ -68,14 +68,14 @@ class Exports:
         self._same: dict[Value, int] = {}
 
     def add_row(self, values: list[Value], tensors: Sequence[Value] = ()) -> Placeholder:
-        """Make one value per sub-graph an output, all at one position; return a placeholder.
+        """Make one value of each sub-graph its output at a common position; return a placeholder.
 
-        Reuses the position if the same values are outputs already.
+        If the same values already are outputs, their position is used again.
 
         Args:
-            values: the values.
-            tensors: the tensors that have these values, if they are tensors: two tensors can have
-                one value, until one of them is written in place.
+            values: the values, one per sub-graph.
+            tensors: the tensors that have these values, if any: two tensors can have one value,
+                until one of them is written in place.
         """
         key = (*((id(v._builder), v._id) for v in values), *map(id, tensors))
         found = self._same.get(key)
@@ -87,7 +87,7 @@ class Exports:
 
 
 def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
-    """Return a zero, False or None of a given type, for a branch whose value is never read."""
+    """Append a zero, False or None of a given type, for a value that is never read; return it."""
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
@@ -110,15 +110,15 @@ def describe(value: Value) -> str:
 
 
 def join_side(value: Value) -> Value:
-    """Return what a join error says about one side: a tensor as it is, any other value as text."""
+    """Return what a join error shows for one side: a tensor itself, any other value as text."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return the error for values that cannot be joined.
+    """Return the error to raise for values that cannot be joined.
 
-    That is `error`, or, if a value is a Python function or object, an UnsupportedSyntaxError,
-    which at syntax level LAX makes the function run line by line.
+    It is `error`, unless a value is a Python function or object. Then it is an
+    UnsupportedSyntaxError, which at syntax level LAX makes the function run uncompiled.
     """
     if any(map(_is_object, values)) or all(isinstance(v, Function) for v in values):
         return line_by_line(error)
@@ -126,10 +126,10 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
 
 def _is_object(value: Value) -> bool:
-    """Return whether a value is a Python object that can be joined only line by line.
+    """Return whether a value is a Python object, which the graph cannot join after two branches.
 
-    That is a run-time object, or an instance of a class that is neither the framework's nor one
-    whose values the graph can hold.
+    Such an object exists only at run time, or is an instance of a class of the user or of a library
+    whose values a graph cannot hold. A function that needs the join runs uncompiled.
     """
     if isinstance(value, HostValue):
         return value._type is OBJECT
@@ -139,7 +139,7 @@ def _is_object(value: Value) -> bool:
 
 
 def line_by_line(error: JoinError) -> UnsupportedSyntaxError:
-    """Convert a join error to one that makes the function run line by line at level LAX."""
+    """Convert a join error to an error that at level LAX makes the function run uncompiled."""
     return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
 
 
@@ -150,11 +150,12 @@ class Join:
     joined values hold `Placeholder`s, to be replaced by `with_results`.
 
     Attributes:
+        ev: the evaluation.
         cond: the condition, a bool of the graph.
         exports: the outputs of the branches' sub-graphs.
         names: names of the branches, for messages.
         late: whether a name that only one branch binds may be read after the join, with a check.
-        changes: per branch, the locations that it wrote, with their content at its end.
+        changes: for each branch, the locations that it wrote, with their content at its end.
     """
 
     def __init__(
@@ -186,15 +187,15 @@ class Join:
 
         Args:
             a: a graph value of the else branch.
-            b: one of the same type, of the then branch.
+            b: a graph value of the same type, of the then branch.
         """
         return self.exports.add_row([a, b])
 
     def value(self, a: Value, b: Value, what: str) -> Value:
-        """Return the value of a variable after two branches, from its value in each.
+        """Return the value of a variable after two branches, from its value in each of them.
 
         Equal constants stay constants. Tensors and numbers become results of the `switch`; at
-        syntax level LAX strings and None do, too. Lists, tuples and dicts of one length are joined
+        syntax level LAX so do strings and None. Lists, tuples and dicts of equal length are joined
         item by item. Two callables become a `Choice`.
 
         Args:
@@ -273,7 +274,7 @@ class Join:
         return True
 
     def contents(self, value: Value, k: int) -> Value:
-        """Return the items that a list or dict has at the end of branch k; other values as is."""
+        """Return the items of a list or dict at the end of branch k, or any other value itself."""
         if type(value) not in (list, dict):
             return value
         found = self.changes[k].get((type(value).__name__, id(value), None))
@@ -283,10 +284,11 @@ class Join:
         return items_at_end(self.ev, self.changes[k], value, value, depth, False)
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
-        """Join a tensor of each branch: return the `switch` placeholder for both.
+        """Join one tensor of each branch; return the placeholder of the `switch` result.
 
-        If both are one value from before the branches, a graph tensor of that value is returned. If
-        the types differ, a JoinError is raised.
+        If both are the same graph value, computed before the branches, a graph tensor of that value
+        is returned instead. If their types differ, a JoinError is raised. `what` is the variable's
+        name for messages.
         """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             made = a._builder.tensor(a._id)
@@ -301,8 +303,7 @@ class Join:
     def _export_tensors(self, values: list[Value], of: Sequence[Value]) -> Placeholder:
         """Make a tensor of each branch an output; return the placeholder of the `switch` result.
 
-        If Python code holds a Tensor object of one of the tensors, the objects become outputs,
-        too.
+        If Python code holds a Tensor object of one of the tensors, the objects also become outputs.
 
         Args:
             values: a value per sub-graph.
@@ -318,7 +319,7 @@ class Join:
         return found
 
     def _object(self, k: int, tensor: Value) -> Value:
-        """Return the Python Tensor object of a tensor, as a graph value in branch k."""
+        """Return the Python Tensor object of a tensor as a graph value of branch k's sub-graph."""
         builder = self.exports.builders[k]
         if tensor is None:
             return placeholder_value(builder, OBJECT)
@@ -332,7 +333,8 @@ class Join:
     def _host(self, a: Value, b: Value) -> Value:
         """Join Python numbers or objects of two branches; return the placeholder of the result.
 
-        If their types differ, the result is an object.
+        `a` and `b` are Python constants, or values that Python computes at run time. If their types
+        differ, the result has the type of a general Python object.
         """
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
@@ -371,22 +373,24 @@ class Join:
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def items(self, value: Value, k: int) -> Value:
-        """Return a new list or dict with the given items, each as `from_branch` returns it.
+        """Return a new list or dict with the given items, each converted by `from_branch`.
 
         Args:
             value: the items at the end of branch k.
+            k: number of the branch.
         """
         if isinstance(value, dict):
             return self.ev.owned.add({n: self.from_branch(v, k) for n, v in value.items()})
         return self.ev.owned.add([self.from_branch(v, k) for v in value])
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
-        """Return a location's content after two branches of which only branch k counts.
+        """Return a location's content after two branches, taken from branch `k` alone.
 
         Args:
             location: the location.
             value: its content at the end of branch k. Its content in the other branch is never
                 used.
+            k: number of the branch: 0 (else) or 1 (then).
         """
         if location.kind in ("list", "dict"):
             return self.items(value, k)
@@ -395,7 +399,7 @@ class Join:
         return self.from_branch(value, k)
 
     def from_branch(self, value: Value, k: int) -> Value:
-        """Return the value of a variable after two branches of which only branch k sets it.
+        """Return the value of a variable after two branches, of which only branch `k` sets it.
 
         Graph values in it become results of the `switch`. The other branch outputs zeros for them;
         code that may read them checks first that branch k ran.
@@ -440,7 +444,7 @@ class Join:
         )
 
     def note_candidates(self, found: Sequence[Value]) -> None:
-        """Record which tensors of the branches each `switch` result may be, and which object.
+        """Record which tensors of the branches, and which object, each `switch` result may be.
 
         The object is the Python Tensor that Python code holds, if any. `aliasing` reads the
         records.
@@ -469,7 +473,7 @@ class Join:
         return self.export(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
-        """Join the `Flow`s of two branches: how each ended, and the values that they return."""
+        """Join the `Flow`s of two branches: how each ended, and the value that each returns."""
         ret = self.flag(a.ret, b.ret)
         value: Value = None
         if a.ret is not False and b.ret is not False:
@@ -505,7 +509,7 @@ class _AmbiguousList(list[Value]):
     """The joined value of a variable that refers to a different list in each branch.
 
     Attributes:
-        of: those of the lists that existed before the branches.
+        of: the lists that existed before the branches.
     """
 
     def __init__(self, items: list[Value], of: list[Value]) -> None:
@@ -517,7 +521,7 @@ class _AmbiguousDict(dict[Value, Value]):
     """The joined value of a variable that refers to a different dict in each branch.
 
     Attributes:
-        of: those of the dicts that existed before the branches.
+        of: the dicts that existed before the branches.
     """
 
     def __init__(self, items: dict[Value, Value], of: list[Value]) -> None:
@@ -529,11 +533,11 @@ _AMBIGUOUS = (_AmbiguousList, _AmbiguousDict)
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """Record that evaluated code made the list or dict that a join returns; return it.
+    """Record that evaluated code made the list or dict that a join returns; return `value`.
 
     Args:
-        template: the container with placeholders. If a graph condition decides which of two
-            containers it stands for, evaluated code may not change `value`.
+        template: the container with placeholders for results of the `switch`. If a graph condition
+            decides which of two containers it stands for, evaluated code may not change `value`.
         value: the container with results.
     """
     builder: Value = thread_state.builder
@@ -547,7 +551,7 @@ def _owned_container(template: Value, value: Value) -> Value:
 def with_results(template: Value, results: Value) -> Value:
     """Return a joined value with its `Placeholder`s replaced by the results of the `switch`.
 
-    A container without placeholders is returned as it is.
+    A container without placeholders is returned itself.
     """
     if isinstance(template, Placeholder):
         return results[template.index]

@@ -1,8 +1,8 @@
-"""Generator expressions, `map` and `filter`, computed at once where nobody can notice.
+"""Generator expressions, `map` and `filter`, whose items are all computed in advance.
 
-Python computes their items when they are asked for. The evaluation computes all items first, which
-is the same unless computing one has an effect or raises; such programs are refused. `expressions`
-and `builtin_functions` call `lazily`.
+Python computes each item when it is requested. The evaluation computes all items in advance. This
+makes no difference unless computing an item has an effect or raises an error, and such programs are
+refused. `expressions` and `builtin_functions` call `lazily`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ __all__ = ["lazily"]
 def lazily(
     ev: Evaluation, compute: Callable[[], Iterable[Value]], construct: str
 ) -> Iterator[Value]:
-    """Compute all items now and return an iterator over them, where Python would compute late.
+    """Compute all items in advance and return an iterator over them.
 
     Args:
-        compute: computes all items.
+        ev: the evaluation.
+        compute: function that computes all items.
         construct: the name of the syntax or function for messages.
 
     Raises:
@@ -57,6 +58,7 @@ def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: 
     """Return whether computing the items changed a variable or object that existed before.
 
     Args:
+        ev: the evaluation.
         changes: the locations that were written.
         known: ids of the objects that evaluated code had made before.
         scopes: ids of the variables of the calls that are being traced.

@@ -1,8 +1,9 @@
-"""Evaluates `while` and `for`: unrolled over known values, as a graph loop otherwise.
+"""Evaluates `while` and `for`: unrolled over known values, otherwise as a graph loop.
 
 The functions register in `dispatch.SYNTAX`. A `while` is unrolled until its condition is a graph
-value; the rest becomes a `while_loop` (`graph_loops`). A `for` becomes a graph loop only over a
-range of unknown length. Data of a tensor never decide how often a loop is unrolled.
+value; the remaining iterations become a `while_loop` (`graph_loops`). A `for` becomes a graph loop
+only over a range of unknown length. The data of a tensor must never decide how often a loop is
+unrolled, because the graph serves other data as well.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ UNROLL_LIMIT = 200_000
 class _LoopState:
     """Hidden variables of a loop: whether it broke, whether it returned, and the returned value.
 
-    Branches and graph loops write these variables like any other.
+    Branches and graph loops treat them like variables of the user.
     """
 
     def __init__(self, ev: Evaluation) -> None:
@@ -85,11 +86,14 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
 
 
 def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
-    """Return whether a `while` loop has another iteration, as a flag.
+    """Return whether a `while` loop has another iteration, as a Python or graph bool.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
+        node: the loop.
         going: whether the last iteration reached its end, without `break` or `return`. The test is
-            evaluated only then.
+            evaluated only in this case.
     """
     if going is True:
         return condition(ev, frame, node.test)
@@ -108,6 +112,10 @@ def _graph_while(
     """Trace the remaining iterations of a `while` as a graph loop; return the loop's `Flow`.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
+        node: the loop.
+        state: the hidden variables of the loop.
         cond: whether there is an iteration, a bool of the graph.
         ran: whether variables that the body binds are bound after the loop.
     """
@@ -132,6 +140,7 @@ def _after_loop(
     """Trace a loop's `else` block, unless the loop stopped; return the statement's `Flow`.
 
     A `Flow` says how a statement ended. The loop stopped if it ended by `break` or `return`.
+    `state` are the hidden variables of the loop, and `orelse` is the block.
     """
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
@@ -176,7 +185,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
 
 
 def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
-    """Trace a `for` loop over known items, the body once per item; return the loop's `Flow`."""
+    """Trace a `for` loop over known items, its body once per item; return the loop's `Flow`."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):

@@ -1,8 +1,8 @@
 """Runs Python code at compile time on graph values, with a fallback if the code needs data.
 
-Ops that the code calls append graph nodes. If it asks for a value that is known only when the graph
-runs, its effects are undone and the call becomes a node that runs Python then (LAX), or an error
-(STRICT). The user's functions are never run here; `functions` evaluates their source.
+Ops that the code calls append graph nodes. If the code needs a value that is known only when the
+graph runs, its effects are undone. The call then becomes a node that runs Python (LAX), or an error
+(STRICT). The user's functions must not run here; `functions` evaluates their source.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .spans import error_spans, inside_call
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
     """Call a Python function at compile time, on graph values or constants; return its result.
 
-    If it needs a value known only when the graph runs, its effects are undone. A framework function
-    is then evaluated from source. Any other call becomes a node that runs Python (LAX), or an error
-    (STRICT).
+    If it needs a value that is known only when the graph runs, its effects are undone. A framework
+    function is then evaluated from source. Any other call becomes a node that runs Python (LAX), or
+    an error (STRICT).
     """
     for x in args:
         if isinstance(x, Choice):
@@ -82,8 +82,11 @@ def _enter_framework_function(
     """Evaluate a framework function from source, after a direct call needed run-time values.
 
     Args:
-        f: the callable, for messages; `function` is its Python function.
-        args: the arguments, with the receiver of a method first.
+        ev: the evaluation.
+        f: the callable, for messages.
+        function: the Python function of `f`.
+        args: the positional arguments, with the receiver of a method first.
+        kwargs: the keyword arguments.
     """
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
@@ -113,8 +116,8 @@ def _needed_a_value(error: Exception) -> bool:
 def _has_evaluable_source(function: Value) -> bool:
     """Return whether the source of a framework function may be traced into the graph.
 
-    False for functions that call an op (these have an attribute `op`), since an op's attributes
-    must be known at compile time.
+    False for public functions of a single op (these have an attribute `op`), because an op's
+    attributes must be known at compile time.
     """
     return (
         isinstance(function, types.FunctionType)
@@ -124,7 +127,7 @@ def _has_evaluable_source(function: Value) -> bool:
 
 
 def _is_join_in_framework(ev: Evaluation, error: Exception) -> bool:
-    """Return whether an error says that branches in framework code end with different types."""
+    """Return whether an error is about branches in framework code that end with different types."""
     return isinstance(error, JoinError) and is_internal(error_spans(ev, error)[-1].file)
 
 
@@ -141,8 +144,8 @@ def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
 def evaluable(ev: Evaluation, value: Value) -> Value:
     """Return a callable that traces a user's function whenever Python code calls it.
 
-    `functools.reduce(f, xs)`, for instance, runs at compile time but calls f. Functions and
-    methods of the user, and methods of lists, dicts and sets, are wrapped so. Any other value is
+    For example, `functools.reduce(f, xs)` runs at compile time but calls f. Functions and methods
+    of the user, and methods of lists, dicts and sets, are wrapped in this way. Any other value is
     returned unchanged.
     """
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):

@@ -1,7 +1,7 @@
 """Evaluates operators, comparisons, `and`, `or`, `not` and conditional expressions.
 
-`condition` is what statements use for a test. A test on a graph value becomes a `switch`; it is
-never decided by looking at data.
+Statements call `condition` for a test. A test on a graph value becomes a `switch`. It must never be
+decided by the data of a tensor, because the graph serves other data as well.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
     """Apply an operator to values and return the result.
 
-    A method of the user's class is evaluated; other operators run in Python now, or as a host call
-    when the graph runs.
+    A method of the user's class is evaluated. Other operators are applied by Python now, which on
+    graph tensors appends op nodes, or by a node that runs Python when the graph runs.
     """
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
@@ -129,7 +129,8 @@ def apply_outside(
 ) -> Value:
     """Apply an operator to operands of which some are objects from outside; return the result.
 
-    It is applied now if all operands can be captured, otherwise by a host call.
+    It is applied at compile time if all operands can be captured as constants, which are compared
+    before each call; otherwise by a node that runs Python at run time.
     """
     if function in _IN_PLACE and is_outside(ev, operands[0]):
         return defer(ev, function, operands, {})
@@ -149,7 +150,7 @@ def apply_outside(
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    """Evaluate an expression as a condition; return its truth as a Python bool or graph bool."""
+    """Evaluate an expression as a condition; return its truth as a Python or graph bool."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):
@@ -169,6 +170,9 @@ def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: b
     """Evaluate an `and` or `or` as a condition; return its truth as a Python or graph bool.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
+        nodes: the operands.
         conjunction: whether the operator is `and`.
     """
     first = condition(ev, frame, nodes[0])
@@ -191,8 +195,10 @@ def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Va
     """Evaluate a comparison chain, such as `a < b < c`, as a condition; return its truth.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
         left: the value of the left operand.
-        rest: the remaining (operator, operand) syntax nodes.
+        rest: the remaining (operator, operand) pairs of syntax nodes.
     """
     op, node = rest[0]
     right = evaluate(ev, frame, node)
@@ -225,7 +231,10 @@ def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Trace an `and` or `or` expression; return its value, the operand that decides it."""
+    """Trace an `and` or `or` expression; return its value, which is one of the operands.
+
+    `conjunction` says whether the operator is `and`.
+    """
     value = evaluate(ev, frame, nodes[0])
     if len(nodes) == 1:
         return value
@@ -266,7 +275,11 @@ def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
 
 
 def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Trace a comparison chain, such as `a < b < c`, and return its value."""
+    """Trace a comparison chain, such as `a < b < c`, and return its value.
+
+    `left` is the value of the left operand; `rest` are the remaining (operator, operand) pairs of
+    syntax nodes.
+    """
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     found = _compare_once(ev, op, left, right)

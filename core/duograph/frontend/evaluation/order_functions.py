@@ -1,8 +1,8 @@
 """Replacements of `max`, `min`, `all`, `any`, `sum`, `sorted`, `reduce` for compiled code.
 
-They register in `dispatch.REPLACEMENTS`, as those in `builtin_functions` do. Comparisons and
+They register in `dispatch.REPLACEMENTS`, like those in `builtin_functions`. Comparisons and
 additions go through `operators.apply`, so that operators of users' classes are evaluated; nothing
-here calls one while compiling.
+here may call such an operator directly.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
     """Return whether any item is true, as a Python bool or graph bool.
 
     Args:
-        negate: whether to look for an item that is false.
+        ev: the evaluation.
+        items: the items.
+        negate: whether to look for an item that is false instead.
     """
     found: Value = False
     for x in iterate(ev, items):
@@ -129,6 +131,8 @@ def _sorted_by(items: list[Value], ranks: list[Value], kwargs: dict[str, Value])
     """Return `items` sorted by `ranks`, which has one sort key per item.
 
     Args:
+        items: the items.
+        ranks: the sort keys.
         kwargs: further keyword arguments of `sorted`.
     """
     order = sorted(range(len(ranks)), key=ranks.__getitem__, **kwargs)

@@ -1,9 +1,9 @@
 """Operations on objects from outside the function: lists, arrays, files, the user's objects.
 
-An object is from outside if evaluated code did not make it. A *question* about such an object,
-such as `len(x)` or `x == 3`, is a call that changes nothing. This module decides when it is
-answered: now, as a constant that the guard compares before each call (`ask`, `settle`), or by
-Python when the graph runs (`defer`). Nothing here changes an object while compiling.
+An object is from outside if evaluated code did not make it. A *question* about such an object, such
+as `len(x)` or `x == 3`, is a call that changes nothing. This module decides when a question is
+answered: at compile time, as a constant that the guard compares before each call (`ask`, `settle`),
+or by Python when the graph runs (`defer`). Nothing here may change an object while compiling.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _COMPARED_BYTES = 1 << 20
 
 
 def is_outside(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object that code outside can change between two calls.
+    """Return whether a value is an object that other code can change between calls of the function.
 
-    False for constants, graph values, Cells, copied containers and what evaluated code made.
+    False for constants, graph values, Cells, copied containers and objects that evaluated code
+    made.
     """
     kind = type(value)
     if kind in COPIED or isinstance(value, IMMUTABLE) or id(value) in ev.owned.objects:
@@ -60,9 +61,9 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
 def is_live(ev: Evaluation, value: Value) -> bool:
     """Return whether an object from outside may change while the compiled function runs.
 
-    Iterators change by being used; views such as dict keys change with their container; and the
-    function may change the object itself. Every operation on such an object must be a host call,
-    at its position in the program.
+    An iterator changes when it is used; a view, such as dict keys, changes with its container; and
+    the function may change the object itself. Every operation on such an object must therefore run
+    in Python at run time, at its position in the program.
     """
     if not is_outside(ev, value):
         return False
@@ -137,16 +138,17 @@ def _changes_inside(ev: Evaluation, value: Value) -> bool:
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
-    """Return the answer to a question about an object from outside, for use by evaluated code.
+    """Return the result of a call such as `len(x)` on an outside object, for use by evaluated code.
 
-    Evaluated code may change an array, list, dict or set that was made to answer the question, as
-    by `x.tolist()`. A container that existed before is copied, an array that did is captured.
+    Evaluated code may change an array, list, dict or set that the call made, as `x.tolist()` does.
+    A list, dict or set that existed before the call is copied; such an array is captured.
 
     Args:
-        found: the answer.
-        again: the answer to the same question, asked again. If it is the same object as `found`,
-            the object existed before the question.
-        label: the question, for messages.
+        ev: the evaluation.
+        found: the result.
+        again: the result of a second, equal call. If it is the same object as `found`, the object
+            existed before the calls.
+        label: the call as text, for messages.
     """
     if isinstance(found, np.ndarray) and not np.shares_memory(found, again):
         return ev.owned.add(found)
@@ -172,17 +174,21 @@ def _label(value: Value) -> str:
 
 
 def settle(ev: Evaluation, value: Value) -> bool:
-    """Capture all that Python code could read of a value; return whether that is possible.
+    """Capture everything that Python code could read of a value; return whether that worked.
 
-    After True, code that changes nothing may be called with the value while compiling: the guard
-    will notice if its result could differ. False means that some part cannot be captured, for
-    example an object of a library class or an iterator.
+    To capture is to record a value that the guard compares before each call. If the result is True,
+    code that changes nothing may be called with the value at compile time: the guard will notice if
+    its result could differ. If it is False, some part cannot be captured, such as an object of a
+    library class or an iterator.
     """
     return _settle(ev, value, set())
 
 
 def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
-    """Do what `settle` does; `seen` are the ids of the objects that are already captured."""
+    """Capture all that Python code could read of a value; return whether that worked.
+
+    `seen` are the ids of the objects that are already captured.
+    """
     kind = type(value)
     if id(value) in seen:
         return True
@@ -217,7 +223,10 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
 
 
 def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
-    """Capture the items of a container from outside; return them, lists, dicts and sets copied."""
+    """Capture the items of an outside container and return them.
+
+    Lists, dicts and sets among the items are replaced by copies.
+    """
     label = f"a {type(value).__name__}"
     entries = entries_of(value)
     ev.captures.add("entries", value, None, entries, label)
@@ -228,7 +237,7 @@ def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
 def observe(ev: Evaluation, value: Value) -> None:
     """Capture the items of nested containers, because framework code is about to read them.
 
-    Arrays are left alone: an op makes an array that it receives an input of the graph.
+    Arrays are not captured, because an op makes an array that it receives an input of the graph.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -253,14 +262,15 @@ _PLAIN = {bool, int, float, str, type(None), Tensor, GraphTensor}
 
 
 def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
-    """Return the result of Python code that ran while compiling, for use by evaluated code.
+    """Return the result of Python code that ran at compile time, for use by evaluated code.
 
     A new object counts as made by evaluated code. A list, dict or set from outside the function in
     the result is replaced by its copy.
 
     Args:
+        ev: the evaluation.
         found: the result.
-        given: the arguments of the code, on which `settle` returned True.
+        given: the arguments of the code, for which `settle` returned True.
     """
     if isinstance(found, (int, float, str, bool, type(None))):
         return found
@@ -279,12 +289,13 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
 
 
 def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
-    """Return the copy of a list, dict or set from outside; any other value unchanged.
+    """Return the copy of a list, dict or set from outside; return any other value unchanged.
 
     Args:
-        value: a result of code that ran while compiling, or an item of one.
-        known: by id, everything that the arguments of that code hold. Only a value among these can
-            be from outside.
+        ev: the evaluation.
+        value: a result of code that ran at compile time, or an item of one.
+        known: by id, everything that the arguments of that code hold. Only such values can be from
+            outside.
     """
     if type(value) not in COPIED or id(value) not in known:
         return value
@@ -327,7 +338,7 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
     """Capture the contents of an array from outside; return False if they cannot be captured.
 
-    That is so for large arrays, arrays of objects, and arrays that the function changes.
+    They cannot for large arrays, arrays of objects, and arrays that the function changes.
     """
     if ev.owned.owns_data(value):
         return True
@@ -340,8 +351,9 @@ def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
 def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     """Capture all attributes of an object, recursively; return False if that is impossible.
 
-    It is impossible for objects of library classes, for classes of which the user wrote special
-    methods or properties, and if the function has changed an attribute.
+    It is impossible for objects of library classes, for classes with special methods or properties
+    that the user wrote, and if the function has changed an attribute. `seen` are the ids of the
+    objects that are already captured.
     """
     kind = type(value)
     if is_host(kind.__module__) and kind is not types.SimpleNamespace:
@@ -379,14 +391,14 @@ def _attributes(value: Value) -> tuple[Value, ...]:
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call of a function that may change objects from outside; return its results.
+    """Append a node that calls a function which may change outside objects; return its results.
 
-    The objects are the receiver and the arguments of the function. Every later operation on them
-    becomes a host call, too.
+    The objects are the receiver and the arguments of the function. Every later operation on them is
+    also run by Python at run time.
 
     Raises:
         UnsupportedSyntaxError: at syntax level STRICT.
-        Restart: one of the objects was read as a constant before.
+        Restart: one of the objects was already read as a constant.
     """
     receiver = getattr(f, "__self__", None)
     targets = [x for x in (receiver, *args, *kwargs.values()) if is_outside(ev, x)]
@@ -414,8 +426,9 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
         held: its arguments.
 
     Raises:
-        UnsupportedSyntaxError: it would. A Tensor of the running graph does not live as long as a
-            variable does line by line, so the reference would end at another time.
+        UnsupportedSyntaxError: it would receive one. In a graph, a Tensor does not live as long as
+            the variable does in uncompiled code, so the weak reference would die at a different
+            time.
     """
     bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
     modules = {type(holder.__self__ if bound else holder).__module__}
@@ -431,10 +444,10 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
 
 
 def change(ev: Evaluation, targets: list[Value]) -> None:
-    """Record that the compiled function changes some objects from outside when it runs.
+    """Record that the compiled function changes the objects `targets` from outside when it runs.
 
     Raises:
-        Restart: one of them was read as a constant before.
+        Restart: one of them was already read as a constant.
     """
     for target in targets:
         key = _key(target)
@@ -452,8 +465,9 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
 def uses_up(ev: Evaluation, *values: Value) -> None:
     """Record that calls may change the given objects, as `next` changes an iterator.
 
-    The function must then work on the present object: captures on the way to it, such as the
-    attribute that holds the iterator, are compared exactly at every policy (`state.freshness`).
+    The function must then work on the object that is present at each call. Captures on the way to
+    it, such as the attribute that holds the iterator, must therefore be unchanged at each call,
+    whatever the user's setting `stale_captures` says.
     """
     ev.outside.targets.update({id(x): x for x in values if is_outside(ev, x)})
 
@@ -462,7 +476,12 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
     """Raise if code would change an object that it made before the current branch or loop.
 
     Such a change depends on a graph condition, or happens in each iteration of a graph loop, so it
-    cannot be made once while compiling.
+    cannot be made once at compile time.
+
+    Args:
+        ev: the evaluation.
+        receiver: the object.
+        name: name of the operation, for the message.
 
     Raises:
         UnsupportedSyntaxError: the object was made before the current branch or loop.
@@ -478,9 +497,10 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a dict key or set item, after checking that its hash may be computed now.
+    """Return a dict key or set item, after checking that its hash may be computed at compile time.
 
-    Symbolic sizes in it are pinned. The hash of an object from outside the function is captured.
+    Symbolic sizes in it become fixed numbers. The hash of an object from outside the function is
+    captured.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
@@ -503,10 +523,10 @@ def as_key(ev: Evaluation, key: Value) -> Value:
 def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
     """Return a key after checking that finding it in a dict or set runs no user code.
 
-    Symbolic sizes in it are pinned.
+    Symbolic sizes in the key become fixed numbers.
 
     Raises:
-        NeedsValue: the key or a key in `owner` has a `__hash__` or `__eq__` of the user.
+        NeedsValue: the key or a key in `owner` has a `__hash__` or `__eq__` that the user wrote.
     """
     if id(owner) not in ev.copies.plain_keys:
         for k in owner:
@@ -525,10 +545,12 @@ def _own_hash(key: Value) -> NeedsValue:
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
-    """Raise NeedsValue if a value's items are known only at run time, as an iterator's are.
+    """Raise NeedsValue if a value's items are known only at run time, such as those of an iterator.
 
     Args:
-        what: who wants the items, for the message.
+        ev: the evaluation.
+        value: the value.
+        what: what needs the items, for the message.
     """
     if is_live(ev, value):
         raise NeedsValue(

@@ -1,7 +1,8 @@
 """Applies operators that a user's class defines, such as `__add__`.
 
 `operators.apply` calls `overloaded` first; the methods are evaluated from source. Operators of
-tensors and of other libraries' classes are left to Python.
+tensors and of other libraries' classes must be left to Python, because their methods cannot be
+evaluated.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def overloaded(
     ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
 ) -> Value:
     """Apply an operator by calling the operator methods of a user's class, such as `__add__`.
+
+    `function` is the function of the module `operator`.
 
     Returns:
         the result; NotImplemented if no operand is of a user's class that defines the operator.

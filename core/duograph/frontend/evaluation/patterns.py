@@ -2,7 +2,8 @@
 
 A value pattern on a tensor is a graph condition, and so is every pattern that contains it. The
 graph tests all parts of such a pattern, without branches. Python may stop at the first part that
-does not fit, but does not promise how many comparisons a pattern makes.
+does not fit, but it does not promise how many comparisons a pattern makes. Names must not be bound
+before the whole pattern fits.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _SEQUENCE, _MAPPING = 1 << 5, 1 << 6
 
 
 class _Rest:
-    """What `*rest` or `**rest` of a `match` pattern captures, until the whole pattern has fitted.
+    """The value that `*rest` or `**rest` of a `match` pattern captures.
 
-    Only then is the name bound, to a new list or dict of `content`.
+    The name is bound only after the whole pattern has fitted, to a new list or dict of `content`.
     """
 
     def __init__(self, content: Value) -> None:
@@ -54,7 +55,7 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 
 
 def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
-    """Trace the first `match` case that fits and whose `if` holds; return its body's `Flow`.
+    """Trace the first `match` case that fits and whose `if` is true; return its body's `Flow`.
 
     If a graph condition decides whether a case fits, the body and the cases after it become two
     branches.
@@ -94,14 +95,16 @@ def _bind(ev: Evaluation, frame: Frame, names: Names) -> None:
 
 
 def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Value) -> Value:
-    """Return whether a `match` pattern fits and its case's `if` holds: a Python or graph bool.
+    """Return whether a `match` pattern fits and its case's `if` is true, as a Python or graph bool.
 
-    Binds the names of the pattern and evaluates the `if` only if the pattern fits.
+    The names of the pattern are bound, and the `if` is evaluated, only if the pattern fits.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
         found: whether the pattern fits.
         names: the names that it binds, with their values.
-        guard: the expression after `if`, or None.
+        guard: the expression after `if`.
     """
 
     def test() -> Value:
@@ -116,9 +119,13 @@ def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Va
 
 
 def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
-    """Return whether a `match` pattern fits a value: a Python bool or a bool of the graph.
+    """Return whether a `match` pattern fits a value, as a Python bool or a bool of the graph.
 
     Args:
+        ev: the evaluation.
+        frame: the frame of the function.
+        subject: the value.
+        pattern: the syntax node of the pattern.
         names: receives the names and values that the pattern binds.
     """
     if isinstance(pattern, ast.MatchValue):
@@ -154,8 +161,8 @@ def _alternatives(
 ) -> Value:
     """Return whether any alternative of an or-pattern fits, as a Python or graph bool.
 
-    Adds the names that it binds to `names`. Refuses alternatives under a graph condition that bind
-    a name to different values.
+    The names that it binds are added to `names`. Patterns that depend on a graph condition and bind
+    a name to different values are refused.
     """
     found: Value = False
     bound: Names | None = None
@@ -175,7 +182,11 @@ def _alternatives(
 
 
 def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
-    """Return whether all of several `match` patterns fit their values: a Python or graph bool."""
+    """Return whether all of several `match` patterns fit their values, as a Python or graph bool.
+
+    `pairs` are the values with their patterns. The names that the patterns bind are added to
+    `names`.
+    """
     found: Value = True
     for subject, pattern in pairs:
         found = both(found, matches(ev, frame, subject, pattern, names))

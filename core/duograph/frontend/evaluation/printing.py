@@ -1,6 +1,7 @@
 """The text that `print` writes in a compiled function: MindSpore's graph format.
 
-Graph nodes that print call `print_values` when the graph runs. Nothing is printed at compile time.
+Graph nodes that print call `print_values` when the graph runs. Nothing may be printed at compile
+time, because each run of the graph prints.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _bracketed(rows: Value, depth: int) -> str:
-    """Return an array of strings as text in nested brackets, one row per line."""
+    """Return an array of strings as text in nested brackets, one row per line.
+
+    `depth` is the number of brackets around it.
+    """
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
@@ -53,7 +57,7 @@ def _bracketed(rows: Value, depth: int) -> str:
 
 
 def _lines(value: Value) -> Iterator[Value]:
-    """Yield the values that `print` writes on lines of their own.
+    """Yield the parts of a value that `print` writes on separate lines.
 
     A tuple or list that holds Tensors, at any depth, yields its items one by one.
     """
@@ -73,9 +77,10 @@ def _has_tensor(value: Value) -> bool:
 def print_values(
     *values: Value, file: Value = None, flush: bool = False, end: Value = None, sep: Value = None
 ) -> None:
-    """Print values in MindSpore's graph format, one per line.
+    """Print values in MindSpore's graph format, by default one per line.
 
-    `sep` and `end` have Python's meaning.
+    `sep`, `end`, `file` and `flush` have the same meaning as for Python's `print`, but `sep` is a
+    line break by default.
     """
     texts = [printed_text(line) for v in values for line in _lines(v)]
     text = ("\n" if sep is None else sep).join(texts)

@@ -1,11 +1,11 @@
 """Recursion under a graph condition: a function becomes a named graph that calls itself.
 
 A call is recursive in this sense if the same function is already being evaluated with arguments of
-the same types and equal constants; unrolling would never end. (A number that differs from call to
-call, such as a depth, becomes a graph value after SAME_BUT_NUMBERS nested calls.) `functions` then
-evaluates the outer call again as a named graph. The result type comes from the branch that ends
-without a recursive call, and a second evaluation uses it. A named graph never writes what is
-outside it; such functions are refused.
+the same types and equal constants, because unrolling would never end. (A number that differs from
+call to call, such as a depth, becomes a graph value after SAME_BUT_NUMBERS nested calls.)
+`functions` then evaluates the outer call again as a named graph. The result type comes from the
+branch that ends without a recursive call, and a second evaluation uses it. A named graph must not
+write anything outside it; functions that would do so are refused.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Recursive(Exception):
     """Raised to trace an unfinished function call again, as a named graph that calls itself.
 
     Attributes:
-        record: the open call.
-        numbers: whether the call's number arguments must become graph values.
+        record: the unfinished call.
+        numbers: whether the number arguments of the call must become graph values.
     """
 
     def __init__(self, record: OpenCall, numbers: bool = False) -> None:
@@ -56,11 +56,11 @@ class OpenCall:
     """A call of a user's function that is being traced, recorded to detect recursion.
 
     Attributes:
-        key: the signature of the arguments.
-        loose: the signature without the values of numbers.
-        conditions: how many graph conditions the call was under when it began.
-        target: the named graph of the function, if the call is known to be recursive.
-        shape: the result of the call, with placeholders for results of the named graph.
+        key: hashable key of the arguments: types of graph values, values of constants.
+        loose: the same key without the values of numbers.
+        conditions: how many graph conditions surrounded the call when it began.
+        target: the named graph of the function if the call is known to be recursive, else None.
+        shape: the structure of the call's result, with placeholders for results of the named graph.
         known: whether `shape` is known.
         captured: values of the enclosing graph that the named graph takes as parameters.
         pending: whether a recursive call was met while the result was unknown.
@@ -80,9 +80,10 @@ class OpenCall:
 def _signature(value: Value, loose: bool = False) -> Value:
     """Return a hashable key of call arguments, which decides whether two calls are the same.
 
-    It has the types of graph values, and constants by value; other objects count by identity.
+    It has the types of graph values, and the values of constants; other objects count by identity.
 
     Args:
+        value: the arguments, or an item of them.
         loose: whether to leave out the values of numbers.
     """
     if isinstance(value, (GraphTensor, HostValue)):
@@ -101,7 +102,7 @@ def _signature(value: Value, loose: bool = False) -> Value:
 def _identity(f: Function) -> Value:
     """Return a hashable key of a function's closure, defaults and enclosing call.
 
-    Two functions of one `def` with equal keys compute the same.
+    Two functions made by the same `def` with equal keys compute the same results.
     """
     cells = tuple(map(id, f.closure.values()))
     return id(f.parent), cells, _signature(f.defaults), _signature(f.kw_defaults)
@@ -113,11 +114,11 @@ def open_call(
     """Record that tracing of a function call starts; detect whether the call is recursive.
 
     A call that is being traced is *open*. The new call is recursive if an open call of the same
-    function has arguments with the same signature.
+    function has arguments of the same types, with equal constants.
 
     Returns:
-        None, usually; the caller traces the body and then calls `close_call`. If the open call
-        already has a named graph: a function that appends a call of that graph.
+        None in most cases; the caller must then trace the body and call `close_call`. If the open
+            call already has a named graph: a function that appends a call of that graph.
 
     Raises:
         Recursive: the open call must be traced again, as a named graph.
@@ -176,7 +177,9 @@ def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
 def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
     """Append a node that calls a named graph recursively; return the result of the call.
 
-    Raises Dead while the result type is unknown, so that another branch determines that type.
+    Raises:
+        Dead: the result type is not known yet; a branch that does not recurse must determine it
+            first.
     """
     if not record.known:
         record.pending = True
@@ -200,10 +203,14 @@ def call_named_graph(
     Returns the result of the call.
 
     Args:
-        run: evaluates the body for given arguments.
+        ev: the evaluation.
+        f: the function.
+        args, kwargs: the arguments of the call.
+        run: function that evaluates the body for given arguments.
 
     Raises:
         RecursionError: every branch makes a recursive call.
+        UnsupportedSyntaxError: the types of the result keep changing.
     """
     parent = ev.builder
     record = OpenCall((_signature(args), _signature(kwargs), _identity(f)))
@@ -249,9 +256,10 @@ def _body(
     run: Callable[..., Value],
     outer: Sequence[int],
 ) -> Value:
-    """Trace a recursive function's body with graph parameters for its arguments; return its result.
+    """Trace a recursive function's body on graph parameters for its arguments; return the result.
 
-    `outer` lists ids of the enclosing graph's values that become parameters, too.
+    `outer` lists ids of values of the enclosing graph that also become parameters. `run` evaluates
+    the body.
     """
     given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
     assert child.parent is not None
@@ -277,11 +285,15 @@ def _evaluate_named(
     """Trace a recursive function's body once into its named graph.
 
     Args:
-        body: evaluates the body on parameters of `child` and returns the result.
+        ev: the evaluation.
+        f: the function.
+        record: the open call.
+        child: the builder of the named graph.
+        body: function that evaluates the body on parameters of `child` and returns the result.
 
     Returns:
-        the result with placeholders, the outputs of the graph, and the tensors that the result
-        may be, other than arguments.
+        the result with placeholders, the outputs of the graph, and the tensors other than arguments
+            that the result may be.
     """
     record.pending = False
     records = ev.calls.open_calls.setdefault(f.source.node, [])
@@ -316,7 +328,7 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
     """Return a function's result with its graph numbers and objects moved to `child`'s graph.
 
-    They may be values of an enclosing graph, which then become parameters of that graph.
+    If they are values of an enclosing graph, they become parameters of `child`'s graph.
     """
     if isinstance(value, HostValue):
         return child.bring(value)
@@ -328,7 +340,7 @@ def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
 
 
 def _as_parameters(child: StagedBuilder, value: Value) -> Value:
-    """Return nested call arguments with each graph value replaced by a new parameter of `child`."""
+    """Return nested call arguments with each graph value replaced by a parameter of `child`."""
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):

@@ -1,9 +1,9 @@
 """Tracks the source spans of the syntax being evaluated and of errors.
 
 Every step of the evaluation calls `begin_node`, so that graph nodes get the span of the current
-syntax. Errors record the spans of the calls that they pass through, which `compiler.evaluate` adds
-to the message; a join error also names the lines that produced its two sides. The module never
-evaluates syntax.
+syntax. For each error, the spans of the calls that it passed through are recorded, and
+`compiler.evaluate` adds them to the message. A join error also names the lines that produced its
+two sides. The module must not evaluate syntax.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..types import Value
 
 
 def span_of(source: Source, node: Value) -> Span:
-    """Return the source span of a syntax node, or of a compound statement's head; cached."""
+    """Return the source span of a syntax node, or of a compound statement's header line; cached."""
     found: Span | None = getattr(node, "_duograph_span", None)
     if found is None:
         line = getattr(node, "lineno", 1)
@@ -37,10 +37,11 @@ def span_of(source: Source, node: Value) -> Span:
 
 
 def _caret_end(node: Value) -> Value:
-    """Return the syntax node at whose end the caret of an error at `node` ends.
+    """Return the syntax node with whose last column the carets below an error at `node` end.
 
     It is the condition of an `if` or `while`, the iterable of a `for`, otherwise `node` itself.
-    None (the end of the line) for other statements with a body, such as `def` or `with`.
+    None, which stands for the end of the line, is returned for other statements with a body, such
+    as `def` or `with`.
     """
     if isinstance(node, (ast.If, ast.While)):
         return node.test
@@ -89,7 +90,8 @@ def call_spans(ev: Evaluation) -> tuple[Span, ...]:
 def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
     """Record for an error the source span at which it left the current call.
 
-    Only the first span per call, that of the innermost syntax, is recorded, in `ev.calls.trails`.
+    Only the first span for each call, which is that of the innermost syntax, is recorded, in
+    `ev.calls.trails`.
     """
     depth = len(ev.calls.frames)
     if isinstance(error, DuographError) and not frame.source.internal:
@@ -103,9 +105,9 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
-    """Record for an error its source span in a function that is not traced.
+    """Record for an error its source span in a function whose tracing has not begun.
 
-    Spans recorded before are dropped.
+    Spans recorded before for this error are dropped.
     """
     trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)
     trail.spans.append((len(ev.calls.frames) + 1, span_of(source, node)))
@@ -123,7 +125,7 @@ def error_spans(ev: Evaluation, error: BaseException) -> list[Span]:
 def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: int) -> None:
     """Add to a join error's message the lines that set the value in each branch or iteration.
 
-    The error arose at statement `i` of the block `body`.
+    The error arose at statement `i` of the block `body`, which belongs to `source`.
     """
     if not error.sides:
         return
@@ -144,10 +146,10 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
 
 
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
-    """Return, of the statements in a block, the last one that assigns to a variable (`_binds`).
+    """Return the last statement in a block that assigns to a variable, or None.
 
-    Nested statements are looked at, too. If `name` is no identifier but stands for the result,
-    return the last `return` instead.
+    Nested statements count as well. If `name` is not an identifier but stands for the result, the
+    last `return` is returned instead.
     """
     last = None
     for syntax in block:
@@ -162,7 +164,7 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
 def _binds(node: Value, name: str) -> bool:
     """Return whether a statement's syntax node has the variable `name` in a target.
 
-    Assignments, `del` and the head of a `for` have targets; imports, `with` and `def` have none.
+    Assignments, `del` and the header of a `for` have targets; imports, `with` and `def` have none.
     The name counts anywhere in a target, as in ``name[0] = 1``. Nested statements do not count.
     """
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]

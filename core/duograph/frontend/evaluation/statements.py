@@ -1,8 +1,8 @@
 """Evaluates simple statements, imports, function definitions and `if`.
 
 The functions register in `dispatch.SYNTAX` and are reached through `blocks.run_block`. Each returns
-a `Flow`, which says whether control goes on to the next statement. What an assignment or a call
-does to a value is never decided here.
+a `Flow`, which says whether control goes on to the next statement. The module must not decide what
+an assignment or a call does to a value; `targets` and `calls` do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluates assignment targets: names, attributes, items, and tuples or lists of targets.
 
-Assignments, loops, `with` and comprehensions call this module. It never writes past the journal, so
-that a branch can undo every write.
+Assignments, loops, `with` and comprehensions call this module. Every write must go through the
+journal, so that a branch can undo it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
 
 
 def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
-    """Unpack a value: assign its items to several assignment targets, one perhaps starred."""
+    """Unpack a value: assign its items to several targets, of which one may be starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):
@@ -88,7 +88,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
 
 
 def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
-    """Trace a `del` statement for a name, attribute, item or tuple of those."""
+    """Trace a `del` statement for a name, attribute, item or tuple of such targets."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
     elif isinstance(target, ast.Subscript):
@@ -104,8 +104,8 @@ def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
     """Trace an augmented assignment, such as `name += value`, and bind the new value.
 
-    The target is a name, attribute or item. A tensor, number or tuple is rebound; a list or set is
-    changed in place.
+    The target is a name, attribute or item. A target that holds a tensor, number or tuple is bound
+    to a new value; a list or set is changed in place.
     """
     target = node.target
     if isinstance(target, ast.Name):
@@ -128,9 +128,11 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
-    """Return what an augmented assignment binds to its target; a list is changed in place.
+    """Return the value that an augmented assignment binds to its target; change a list in place.
 
     Args:
+        ev: the evaluation.
+        node: the statement.
         old: the value of the target.
         value: the value of the right side.
     """

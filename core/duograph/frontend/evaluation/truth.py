@@ -1,7 +1,8 @@
 """Truth values: `bool(x)`, `not`, `and`, `or` on values that the graph may compute.
 
-Conditions of all statements and operators go through `truth`. A flag is a Python bool where it is
-known, otherwise a bool of the graph. The module never reads the data of a graph value.
+Conditions of all statements and operators go through `truth`. A flag is a Python bool if it is
+known, otherwise a bool of the graph. The module must not read the data of a graph value, which does
+not exist at compile time.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from .outside import ask, is_outside, special_method
 def truth(ev: Evaluation, value: Value) -> Value:
     """Return a value's truth as a Python bool if known, else as a bool of the graph.
 
-    A `__bool__` or `__len__` of the user is evaluated. The truth of an object from outside the
-    function is captured.
+    A `__bool__` or `__len__` that the user wrote is evaluated. The truth of an object from outside
+    the function is captured.
     """
     if value is True or value is False:
         return value
@@ -117,8 +118,9 @@ def as_flag(flag: Flag) -> Value:
 
 
 def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
-    """Return a flag as Python's operators would: a Python bool, or a host bool of the graph.
+    """Return a flag as a Python operator returns it: a Python bool, or a symbolic Python bool.
 
-    A bool tensor of the graph is converted; any other flag is returned unchanged.
+    A bool tensor of the graph is converted to a symbolic Python bool; any other flag is returned
+    unchanged.
     """
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

@@ -1,7 +1,8 @@
 """Evaluates lookup, binding and deletion of local, enclosing, global and built-in names.
 
-Reading a name outside the function captures it. Writing one appends a node that writes it when the
-graph runs; it is never written while compiling. Most modules of the evaluation call this one.
+The value of a name outside the function that is read is captured. An assignment to such a name
+appends a node that makes it when the graph runs; it must never be made while compiling. Most
+modules of the evaluation call this one.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
     """Return the value of a variable, by Python's scope rules.
 
     Raises:
-        UnboundLocalError: a local name without a value.
-        NameError: no such name.
+        UnboundLocalError: the name is local and has no value.
+        NameError: there is no such name.
     """
     found: Frame | None = frame
     while found is not None:
@@ -55,9 +56,9 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
 def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
     """Return the value of a variable marked `Maybe`, and append a check that it is bound.
 
-    The check raises UnboundLocalError when the graph runs; the variable loses its mark, so that
-    later reads check nothing. Any other mark raises now: UnboundLocalError for a variable that is
-    certainly unbound, or the error that an `Unjoined` holds.
+    The check raises UnboundLocalError when the graph runs. The variable loses its mark, so that
+    later reads need no check. Any other mark raises an error immediately: UnboundLocalError for a
+    variable that is certainly unbound, or the error that an `Unjoined` holds.
     """
     if isinstance(value, Maybe):
         where = name
@@ -99,7 +100,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
 
 
 def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a global or built-in name; capture a global of the user."""
+    """Return the value of a global or built-in name; a global of the user is captured."""
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -124,14 +125,16 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
 def read_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> Value:
-    """Capture the value of a name or attribute outside the function, and return it.
+    """Record the value of an outside name or attribute as a constant to check; return it.
 
     Lists, dicts and sets are returned as copies. A number or tensor at a location that the function
     also writes becomes a graph input instead of a constant.
 
     Args:
-        kind, owner, name: the location; see `Capture`.
-        value: the value that it holds now.
+        ev: the evaluation.
+        kind, owner, name: the location: how it is read, such as "attribute", from which object, and
+            under which name or key.
+        value: the value that the location holds now.
         label: the name for messages.
     """
     key = (kind, id(owner), name)
@@ -154,7 +157,9 @@ def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: st
     """Capture that a name or attribute outside the function does not exist.
 
     Args:
-        kind, owner, name: the location; see `Capture`.
+        ev: the evaluation.
+        kind, owner, name: the location: how it is read, such as "attribute", from which object, and
+            under which name or key.
         label: the name for messages.
     """
     key = (kind, id(owner), name)
@@ -168,11 +173,14 @@ def write_outside(
 ) -> None:
     """Trace an assignment to a name or attribute outside the function.
 
-    Later reads of evaluated code see `value`. A node stores it at the location when the graph
-    runs.
+    Evaluated code that reads the location later gets `value`. A node stores the value at the
+    location when the graph runs.
 
     Args:
-        kind, owner, name: the location; see `Capture`.
+        ev: the evaluation.
+        kind, owner, name: the location: how it is accessed, such as "attribute", in which object,
+            and under which name or key.
+        value: the value.
         label: the name for messages.
 
     Raises:
@@ -221,7 +229,7 @@ def _outside_now(kind: str, owner: Value, name: Value) -> Value:
 
 
 def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
-    """Bind a value to a variable; append a node that binds one outside the function at run time."""
+    """Bind a value to a variable; if it is outside the function, append a node that binds it."""
     source = frame.source
     target: Frame | None
     if name in frame.locals:
@@ -252,7 +260,7 @@ def remove(ev: Evaluation, frame: Frame, name: str) -> None:
     """Trace the statement `del name` for a local name.
 
     Raises:
-        UnsupportedSyntaxError: the name is a global or nonlocal one.
+        UnsupportedSyntaxError: the name is global or nonlocal.
     """
     load(ev, frame, name)
     if name not in frame.locals:

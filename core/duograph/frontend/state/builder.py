@@ -2,7 +2,7 @@
 
 While a `StagedBuilder` is the thread's current builder, every op call on graph tensors appends a
 node to its graph. A nested graph receives values of the enclosing graph as parameters. The module
-never evaluates source.
+must not evaluate source.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class StagedBuilder(GraphBuilder):
     def bring(self, value: GraphValue) -> Value:
         """Return a value of this graph or of an enclosing graph as a value of this graph.
 
-        A value of an enclosing graph becomes a parameter of this graph and of the graphs between.
+        A value of an enclosing graph becomes a parameter of this graph and of the graphs between
+        the two.
 
         Raises:
             GraphError: the value was computed in a branch or loop that has ended.
@@ -96,15 +97,21 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(found)
 
     def host(self, value: Value) -> Value:
-        """Return a host value or a Python constant as a host value of this graph."""
+        """Return a Python constant, or a symbolic Python value, as a symbolic value of this graph.
+
+        A symbolic Python value is a number or object that exists only at run time. A value of an
+        enclosing graph becomes a parameter of this graph; a constant becomes a node.
+        """
         if isinstance(value, HostValue):
             return self.bring(value)
         return super().host(value)
 
     def operand(self, value: Value, like: DType | None) -> Value:
-        """Convert an input of an op call to a tensor of the builder's graph.
+        """Convert an operand of an op call to a tensor of this graph.
 
-        Eager tensors become inputs of the function, or constants if made while compiling.
+        Eager tensors become inputs of the function, or constants if they were made while compiling.
+        A Python number gets the dtype `like` if that dtype can hold numbers of its kind, otherwise
+        its default dtype.
         """
         if isinstance(value, GraphTensor):
             return self.bring(value)
@@ -123,7 +130,7 @@ class StagedBuilder(GraphBuilder):
         return super().operand(value, like)
 
     def present_value(self, tensor: Tensor) -> Value:
-        """Return an eager tensor's value at this point of the program, as a value of this graph."""
+        """Return the value of an eager tensor at this point of the program, as a graph value."""
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
@@ -136,8 +143,8 @@ class StagedBuilder(GraphBuilder):
     def made_constant(self, value: Tensor) -> Value:
         """Return a graph constant that holds the initial value of a Tensor made while compiling.
 
-        In-place writes are traced into the graph and leave the Tensor as it was, so its data are
-        those from before the first write.
+        In-place writes are traced into the graph and do not change the Tensor itself. Its data are
+        therefore those from before the first write.
         """
         found = self._made.get(id(value))
         if found is None:
@@ -151,7 +158,7 @@ class StagedBuilder(GraphBuilder):
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
         """Trace an in-place write to a graph tensor, which has the value `value` from now on.
 
-        The journal keeps the earlier value, so that a branch can undo the write.
+        The undo log saves the earlier value, so that a branch can undo the write.
         """
         evaluation = self.evaluation
         evaluation.before_write(target)
@@ -170,8 +177,8 @@ class StagedBuilder(GraphBuilder):
     def after_write(self, target: Tensor) -> Tensor:
         """Return the result of an in-place method that wrote to `target`.
 
-        It is a new graph tensor with the written value if `target` is an argument that is a
-        Parameter, as the method of a Parameter returns a new Tensor; otherwise `target` itself.
+        It is `target` itself, unless `target` is an argument that is a Parameter. Then it is a new
+        graph tensor with the written value, because a method of a Parameter returns a new Tensor.
         """
         if id(target) not in self.evaluation.inputs.parameters:
             return target
@@ -184,7 +191,7 @@ class StagedBuilder(GraphBuilder):
         self.evaluation.check_hash(tensor)
 
     def look_at(self, value: Tensor) -> None:
-        """Capture an eager tensor's data as a constant, before code reads them at compile time."""
+        """Record an eager tensor's data as a constant, before code at compile time reads them."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:
@@ -194,7 +201,7 @@ class StagedBuilder(GraphBuilder):
         owned.depths[id(value)] = self.depth
 
     def check_device(self, device: Device) -> None:
-        """Raise StrictDeviceError for a move of a tensor to another device than the program's."""
+        """Raise StrictDeviceError if a tensor would be moved to another device."""
         self.evaluation.check_device(device, "a move of a Tensor to")
 
     # ---- undoing ------------------------------------------------------------------------------
@@ -202,7 +209,7 @@ class StagedBuilder(GraphBuilder):
     def rewind(self, n_nodes: int, n_types: int) -> None:
         """Undo additions: remove all but the first `n_nodes` nodes and the first `n_types` values.
 
-        Also removes the inputs, constants and caches that refer to removed values.
+        The inputs, constants and cache entries that refer to removed values are also removed.
         """
         del self.nodes[n_nodes:]
         del self.types[n_types:]
@@ -243,10 +250,10 @@ class StagedBuilder(GraphBuilder):
         return self.renumbered(self.params, [v._id for v in outputs])
 
     def renumbered(self, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a Graph of the builder's nodes with values numbered anew, parameters first.
+        """Return a Graph of the builder's nodes with new value numbers, parameters first.
 
         Args:
-            params, outputs: value ids in this builder.
+            params, outputs: ids of the parameters and outputs in this builder.
         """
         number: dict[int, int] = {}
         types: list[ValueType] = []

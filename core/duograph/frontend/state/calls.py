@@ -1,7 +1,7 @@
 """The stack of user calls that are being evaluated, with the local variables of each call.
 
-`evaluation.functions` pushes a frame per call of a user's function. Name lookup is in
-`evaluation.variables`; this module only holds the data.
+`evaluation.functions` pushes a frame for each call of a user's function. Name lookup is in
+`evaluation.variables`; this module must only hold the data.
 """
 
 from __future__ import annotations
@@ -26,15 +26,19 @@ class Frame:
     """Local variables and scope of one call of a user's function that is being traced.
 
     Attributes:
-        function: the called function; `source`, `globals` and `closure` are taken from it.
+        function: the called function, which has the attributes `source`, `globals` and `closure` as
+            well.
+        source: the syntax tree of the function.
         vars: the values of the local variables that are bound, by name.
+        globals: the global variables of the function's module.
+        closure: the closure cells of the function's free variables, by name.
         locals: the names that are local.
         parent: the frame of the enclosing function; None at module level.
-        depth: the depth of the graph in which the call began.
+        depth: the nesting depth of the graph in which the call began.
         node: the syntax node that is being evaluated.
-        first: the first argument, which `super()` refers to.
-        temporaries: the values of expressions in the statements that are being evaluated, which
-            may not be bound to a name yet.
+        first: the first argument, to which `super()` refers.
+        temporaries: the values of expressions in the statements that are being evaluated, which are
+            possibly not bound to a name yet.
     """
 
     __slots__ = (
@@ -81,8 +85,8 @@ class ErrorTrail:
     Attributes:
         error: the exception.
         conditions: the number of open graph conditions where it was raised.
-        spans: per call that the exception left, the innermost first: (depth of the call stack,
-            span).
+        spans: one pair (depth of the call stack, span) per call that the exception left, the
+            innermost first.
     """
 
     __slots__ = ("error", "conditions", "spans")
@@ -113,7 +117,7 @@ class CallStack:
         self.open_cells: list[Cell] = []
 
     def conditions_of(self, error: BaseException, default: int) -> int:
-        """Return how many graph conditions the code was under that raised an error.
+        """Return how many graph conditions surrounded the code that raised an error.
 
         `default` is returned for an error that is not recorded.
         """

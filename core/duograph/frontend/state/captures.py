@@ -1,8 +1,8 @@
 """Captures: values from outside a compiled function that its program contains as constants.
 
-The front end records a capture for each read: what was read (a global, an attribute, the items of
-a list), and the value. `compiler.guards` reads it again before each call and compares. The module
-never decides whether to compile again.
+The front end records a capture for each read: what was read (a global, an attribute, the items of a
+list), and the value. `compiler.guards` reads the value again before each call and compares it. The
+module must not decide whether to compile again; `compiler.guards` does.
 """
 
 from __future__ import annotations
@@ -98,16 +98,15 @@ class Capture:
     Attributes:
         kind: how the value was read, one of `QUESTIONS`: "item" (of a dict, such as the globals),
             "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
-            dict of a class), "class" (of an object), "entries" (of a list, dict or set),
-            "contents" (of an array or a tensor), "members" and "hooks" (of a Cell), "type" (of a
-            location that the function writes), "answer" (of calling `owner` with the arguments
-            `name`).
+            dict of a class), "class" (of an object), "entries" (of a list, dict or set), "contents"
+            (of an array or a tensor), "members" and "hooks" (of a Cell), "type" (of a location that
+            the function writes), "answer" (of calling `owner` with the arguments `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
         label: the name for messages.
-        exact: whether a changed value compiles the function again, whatever the policy
-            `stale_captures` says.
+        exact: whether a changed value always compiles the function again, whatever the user's
+            setting `stale_captures` says.
         by_identity: whether another array with equal contents counts as a change.
     """
 
@@ -129,18 +128,17 @@ class Capture:
         return QUESTIONS[self.kind](self.owner, self.name)
 
     def agrees(self, now: Value, was: Value = MISSING) -> bool:
-        """Return whether the value `now` equals the captured value, or `was` if that is passed."""
+        """Return whether the value `now` counts as equal to the captured value, or to `was`.
+
+        `was`, if passed, takes the place of the captured value.
+        """
         compare = same_answer if self.kind == "answer" else same
         if self.by_identity and was is MISSING and not _same_arrays(self.value, now):
             return False
         return compare(self.value if was is MISSING else was, now)
 
     def concerns(self, changed: Mapping[int, Value]) -> bool:
-        """Return whether a capture was read from one of some changed objects.
-
-        Args:
-            changed: the objects by id.
-        """
+        """Return whether the capture was read from one of the objects `changed`, given by id."""
         if self.kind == "answer":
             return any(id(x) in changed for x in self.name)
         return id(self.owner) in changed
@@ -148,8 +146,8 @@ class Capture:
     def difference(self, now: Value) -> tuple[str, Value, Value]:
         """Return (name, earlier value, present value) of what changed, for a message.
 
-        `now` is the present value. For a container the result is about the first item that
-        differs, else about its keys or length.
+        `now` is the present value. For a container the result is about the first item that differs,
+        or about its keys or length.
         """
         if self.kind != "entries":
             return self.label, self.value, now
@@ -181,8 +179,9 @@ VALUE_TYPES: tuple[type, ...] = (
 def same(old: Value, new: Value) -> bool:
     """Return whether a captured value and its present value are identical or equal constants.
 
-    Equality counts for numbers, strings, tuples, frozensets, arrays, bound methods and the values
-    of the standard library that nothing can change, such as dates.
+    Equality counts for numbers, strings, tuples, frozensets, arrays, bound methods and the
+    immutable values of the standard library, such as dates. Two other values are the same only if
+    they are identical.
     """
     if old is new:
         return True
@@ -213,7 +212,7 @@ def same(old: Value, new: Value) -> bool:
 def _same_arrays(old: Value, new: Value) -> bool:
     """Return whether all arrays in the first value are the identical objects in the second one.
 
-    Looks into tuples, position by position. Values other than arrays are not compared.
+    Tuples are compared position by position. Values other than arrays are not compared.
     """
     if isinstance(old, tuple) and isinstance(new, tuple):
         return len(old) == len(new) and all(map(_same_arrays, old, new))
@@ -221,7 +220,7 @@ def _same_arrays(old: Value, new: Value) -> bool:
 
 
 def same_answer(old: Value, new: Value) -> bool:
-    """Return whether two results of one function agree, with lists, dicts and sets by content."""
+    """Return whether two results of a call agree; lists, dicts and sets are compared by content."""
     kind = type(old)
     if kind is type(new):
         if kind in (list, tuple):
@@ -284,10 +283,11 @@ class Captures:
     """The values that one compiled function read from outside itself, in the order of reading.
 
     Attributes:
-        items: the captures, by kind, owner and name.
-        cells: Cells of the framework whose attributes are all captured, by id.
-        arrays: arrays from outside of which the function uses the identity, by id.
-        all_exact: whether a change of anything that is read now always compiles again.
+        items: (kind, owner, name) -> the capture; owners count by id.
+        cells: the framework's Cells whose attributes are all captured, by id.
+        arrays: arrays from outside whose identity the function uses, by id.
+        all_exact: whether a change of anything that is read while this is set always compiles the
+            function again.
     """
 
     def __init__(self) -> None:
@@ -302,12 +302,13 @@ class Captures:
     ) -> None:
         """Record a value read from outside the function, for the guard to compare before each call.
 
-        A repeated read of one location is recorded once.
+        If the same location was read before, nothing new is recorded.
 
         Args:
             kind, owner, name, value, label: see `Capture`.
-            exact: a changed value compiles the function again at every policy. Always so for
-                iterators, which change by being used.
+            exact: whether a changed value always compiles the function again, whatever the user's
+                setting `stale_captures` says. Iterators, which change when they are used, are
+                always exact.
         """
         key: Hashable = (kind, id(owner), name)
         if kind == "type":
@@ -341,6 +342,8 @@ class Captures:
         captured as well.
 
         Args:
+            owner: the object.
+            name: the name of the method.
             value: the bound method; None for a special method, which no attribute can hide.
         """
         if self.class_attribute(type(owner), name):
@@ -349,11 +352,7 @@ class Captures:
                 self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
     def class_attribute(self, kind: type, name: str) -> bool:
-        """Capture an attribute of class `kind` in the user's classes of its MRO.
-
-        The search ends at the first class that defines the name. Returns whether that is a user's
-        class; False if it is a class of the framework or of a library, or if there is none.
-        """
+        """Capture an attribute of class `kind`, in the classes of its MRO that the user wrote."""
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)
             user = not is_framework(cls.__module__) and not is_host(cls.__module__)

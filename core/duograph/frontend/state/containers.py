@@ -1,6 +1,6 @@
-"""Copies of the user's lists, dicts and sets, so that compiling a function changes none.
+"""Copies of the user's lists, dicts and sets, so that compiling a function changes none of them.
 
-A copy's content becomes a capture only when the evaluated code looks at it. Writes to a copy are
+The content of a copy becomes a capture only when evaluated code reads it. Writes to a copy are
 repeated on the original when the graph runs (`evaluation.containers`).
 """
 
@@ -35,9 +35,11 @@ class ContainerCopies:
     """The copies of the user's lists, dicts and sets on which one evaluation works.
 
     Attributes:
-        originals: the original container of each copy, by id of the copy. For a copy of an
-            argument this is an object with a method `value` (see `compiler.results`).
-        arguments: the copies of arguments, by id of the argument.
+        originals: id of a copy -> its original container. For a copy of an argument the value is an
+            object with a method `value` (see `compiler.results`).
+        arguments: id of an argument -> its copy.
+        plain_keys: ids of copies whose keys have no `__hash__` or `__eq__` that the user wrote.
+        read_only: ids of copies of the `__dict__` of objects, which may not be changed.
     """
 
     def __init__(self, captures: Captures, inputs: GraphInputs, keep: list[Value]) -> None:
@@ -52,7 +54,7 @@ class ContainerCopies:
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
     def in_order(self, copy: set[Value]) -> Value:
-        """Return the items of a set in order; those of a copy in the original's order.
+        """Return the items of a set in the order of iteration, which is the original's for a copy.
 
         A copy of a set may iterate in another order than the original.
 
@@ -71,11 +73,14 @@ class ContainerCopies:
         return tuple(original)
 
     def is_copied(self, value: Value) -> bool:
-        """Return whether this list, dict or set from outside the function has been copied."""
+        """Return whether a value is an outside list, dict or set of which a copy exists.
+
+        Evaluated code works on the copies, which `imported` makes when it reads the originals.
+        """
         return id(value) in self._copies
 
     def outside(self) -> dict[int, Value]:
-        """Return, by id, the containers from outside the function that have been copied."""
+        """Return, by id, the containers from outside the function of which there is a copy."""
         return {number: value for number, (value, _) in self._copies.items()}
 
     def copies(self) -> list[Value]:
@@ -90,7 +95,7 @@ class ContainerCopies:
 
         Args:
             value: the value.
-            label: the value's name in messages; None if its content is not to be captured.
+            label: the value's name in messages; None if its content must not be captured.
         """
         kind = type(value)
         if kind in (list, dict, set):
@@ -148,7 +153,7 @@ class ContainerCopies:
         return made
 
     def _check_key(self, original: dict[Value, Value], key: Value) -> None:
-        """Raise if storing under a key in a copied dict would run the user's `__eq__`.
+        """Raise if storing under a key in a copied dict would run code of the user.
 
         Raises:
             NeedsValue: code of the user decides which keys are equal, or the key's hash changed.
@@ -160,7 +165,11 @@ class ContainerCopies:
             )
 
     def observe(self, copy: Value) -> None:
-        """Capture a copied container's items when code first reads them; ignore other objects."""
+        """Record a copied container's items as constants when code first reads them.
+
+        The guard of the compiled function compares them before each call. Other objects are
+        ignored.
+        """
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return

@@ -1,7 +1,7 @@
 """The state of one attempt to evaluate a function's source into a graph.
 
 `compiler.evaluate` makes one `Evaluator` (the subclass in `frontend.evaluation.evaluator`) per
-attempt to compile a call. This class holds the parts of the state and never evaluates source.
+attempt to compile a call. This class holds the parts of the state and must not evaluate source.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Evaluation:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
         device: the device on which the program will run.
         root: the builder of the function's own graph.
-        builder: the builder of the graph that is being built now; changes with each branch.
+        builder: the builder of the graph that is being built now; it changes with each branch.
         journal: the undo log of the open branches.
         owned: objects made by the evaluated code.
         captures: values read from outside the function as constants.
@@ -49,14 +49,14 @@ class Evaluation:
             it may be).
         origins: id of a value that a branch wrote into a tensor -> (the value, that tensor).
         host_objects: id of a tensor that Python code holds at run time -> (the tensor, the graph
-            value of the Python object).
-        choices: id of a tensor chosen by a condition -> (that tensor, the condition, [the tensor
-            of the else branch, that of the other branch]). None replaces a tensor that nothing
-            uses after its branch.
+            value that stands for its Python Tensor object).
+        choices: id of a tensor chosen by a condition -> (that tensor, the condition, [the tensor of
+            the else branch, that of the other branch]). None replaces a tensor that nothing uses
+            after its branch.
         joined_objects: tensors of branches, by id, whose Python object became that of the tensor
             that a condition chooses.
         python_effects: how many calls of Python code with possible effects the graph has so far.
-        scope: the symbolic sizes of the arguments; None: all sizes are numbers.
+        scope: the symbolic sizes of the arguments; None if all sizes are numbers.
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -101,12 +101,12 @@ class Evaluation:
     def ask_class(self, tensor: Value, what: str) -> None:
         """Raise if a graph tensor is an argument whose object is a Parameter.
 
-        Evaluated code sees such an argument as a Tensor. This is called where the answer to a
-        question would differ for a Parameter, as for `isinstance`.
+        Evaluated code sees such an argument as a Tensor. This is called for a test, such as
+        `isinstance`, whose result would differ for a Parameter.
 
         Args:
             tensor: any value; only arguments of the compiled call are refused.
-            what: the question, for the message.
+            what: the test as text, for the message.
 
         Raises:
             UnsupportedSyntaxError: the tensor is an argument that is a Parameter.
@@ -123,12 +123,12 @@ class Evaluation:
         """Raise if a value is on another device than the program.
 
         Args:
-            device: where the value is; None, for data on no device, is accepted.
-            what: the value and a preposition, for the message.
+            device: the device of the value; None, for data on no device, is accepted.
+            what: the value and a preposition, such as "an argument on", for the message.
 
         Raises:
-            StrictDeviceError: another device. At syntax level LAX the whole function then runs
-                line by line.
+            StrictDeviceError: the devices differ. At syntax level LAX the whole function then runs
+                uncompiled.
         """
         if device is not None and device is not self.device:
             raise StrictDeviceError(
@@ -139,7 +139,7 @@ class Evaluation:
             )
 
     def require_data(self, tensor: Tensor) -> None:
-        """Capture an eager tensor's data as a constant, because code reads them while compiling.
+        """Capture an eager tensor's data as a constant, because code at compile time reads them.
 
         The guard of the program then compares the data before each call. Nothing is captured for a
         tensor that was made while compiling.
@@ -169,7 +169,7 @@ class Evaluation:
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its Tensor object, if there is one.
+        """Append a node that stores a tensor's new value in its Python object, if there is one.
 
         Python code that a host call ran earlier may hold such an object.
         """

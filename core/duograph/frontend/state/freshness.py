@@ -1,10 +1,11 @@
-"""Marks captures as *exact*: those that lead to an object which the function changes.
+"""Marks captures as *exact* if they lead to an object which the function changes.
 
-A capture is a value read from outside the function as a constant. The policy `stale_captures` may
-keep old values of what a function only reads. But a function that changes an object must reach the
-present object, with its present contents. An exact capture therefore compiles the function again
-when its value changes, whatever the policy. `compiler.evaluate` calls `require_present` once per
-evaluation. The module reads no values from outside the function.
+A capture is a value read from outside the function as a constant. The user's setting
+`stale_captures` may allow a call to use old values of what a function only reads. But a function
+that changes an object must change the object that exists at the call, with the contents that it has
+then. An exact capture therefore compiles the function again when its value changes, whatever the
+setting. `compiler.evaluate` calls `require_present` once per evaluation. The module must not read
+values from outside the function.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ __all__ = ["require_present"]
 def require_present(ev: Evaluation, reachable: Callable[[Value], dict[int, Value]]) -> None:
     """Mark captures as exact if the function changes what they read, or reaches it through them.
 
-    An exact capture compiles the function again when its value changes, whatever the policy
-    `stale_captures` says. Captures of arrays whose identity matters are marked `by_identity`.
+    An exact capture compiles the function again when its value changes, whatever the user's setting
+    `stale_captures` says. Captures of arrays are marked `by_identity` if the function depends on
+    which array object it reads.
 
     Args:
         ev: the finished evaluation.
-        reachable: from an object to it and all objects that it holds, by id.
+        reachable: function from an object to a dict, by id, of it and all objects that it holds.
     """
     captures = list(ev.captures.items.values())
     for c in captures if ev.captures.arrays else ():
@@ -62,7 +64,9 @@ def _concerns(
 ) -> bool:
     """Return whether a capture was read from one of the objects whose ids are in `wanted`.
 
-    A capture of kind "answer" concerns all arguments of its question and what they hold.
+    A capture of kind "answer" holds the result of a call such as `len(x)`; it was read from all
+    arguments of the call and everything they hold. `reachable` returns, by id, an object and all
+    objects that it holds.
     """
     if capture.kind == "answer":
         return any(id(x) in wanted for x in capture.name) or not wanted.isdisjoint(
@@ -72,10 +76,11 @@ def _concerns(
 
 
 def _follow(captures: list[Capture], wanted: set[int]) -> None:
-    """Mark captures exact that lead, through one or more captures, to an object in `wanted`.
+    """Mark captures as exact that lead, through one or more captures, to an object in `wanted`.
 
-    Example: the function changes the object `net.cfg.items`. The captures of `cfg.items`, of
-    `net.cfg` and of the global `net` become exact. Adds the owners of these captures to `wanted`.
+    An exact capture compiles the function again whenever its value has changed. For example, the
+    function changes the object `net.cfg.items`. The captures of `cfg.items`, of `net.cfg` and of
+    the global `net` become exact. The ids of the owners of these captures are added to `wanted`.
     """
     waiting = [c for c in captures if c.kind in ("item", "attribute", "cell", "entries", "function",
                                                   "method", "answer")]  # fmt: skip
@@ -92,7 +97,7 @@ def _follow(captures: list[Capture], wanted: set[int]) -> None:
 def _flat(value: Value) -> Iterator[Value]:
     """Yield a captured value and the objects in it through which the function reaches others.
 
-    These are the items of tuples, cells of functions, receivers of bound methods, parts of
+    These are the items of tuples, closure cells of functions, receivers of bound methods, parts of
     `functools.partial`, dicts of modules and base arrays of views.
     """
     yield value

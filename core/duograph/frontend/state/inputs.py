@@ -1,8 +1,9 @@
 """The inputs of the function's own graph, and the graph values that eager tensors have now.
 
-Reading a tensor, an array or a written number from outside the function adds a parameter to the
-*root* graph, which is that of the function itself, not of a branch or loop body. The compiled
-program fetches the value at each call. The module never reads data at compile time.
+Reading a tensor, an array, or a number that the function also writes, from outside the function,
+adds a parameter to the *root* graph, which is the graph of the function itself, not of a branch or
+loop body. The compiled program fetches the value at each call. The module must not read data at
+compile time.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ def tensor_at(location: Location) -> Value:
 
 
 def shared_objects(locations: tuple[Location, ...], state: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return, for each location outside the function, which object it holds, as a number.
+    """Return, for each location outside the function, a number that stands for the object it holds.
 
     The tensors in `state` have the numbers 0, 1, ...; the locations have the numbers after them.
     Each location gets the lowest number that stands for its object. With state (t,) and three
     locations that hold (a, t, a), the result is (1, 0, 1). A program that writes to one of these
-    objects in place may only run while the result is that at compile time.
+    objects in place may only run while the result is the same as at compile time.
     """
     found: list[int] = []
     first = {id(t): i for i, t in enumerate(state)}
@@ -81,20 +82,18 @@ class Slot:
 
 
 class GraphInputs:
-    """Parameters of a function's root graph, and the source that a call reads each from.
+    """Parameters of a function's root graph, and the source from which a call reads each.
 
     Attributes:
-        entries: per parameter (kind, source), in order: what a compiled call fetches.
-        slots: for each eager tensor its graph values at the start and at present, by id of the
-            tensor.
-        large_arrays: NumPy arrays from outside the function that are too large to capture by
-            value.
-        arguments: per tensor argument (graph tensor, its first value id, its index).
+        entries: one pair (kind, source) per parameter, in order: what a compiled call fetches.
+        slots: id of an eager tensor -> its graph values at the start and at present.
+        large_arrays: NumPy arrays from outside the function that are too large to capture by value.
+        arguments: for each tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
         locations: id of a graph tensor in `held` -> (the graph tensor, its location).
         parameters: the arguments that are Parameters, by id of their graph tensor.
-        objects: per tensor in `held`: the eager tensor there while compiling, the graph tensor,
-            its first value id, and the location.
+        objects: for each tensor in `held`: the eager tensor there while compiling, the graph
+            tensor, its first value id, and the location.
         compared: whether the function compares a tensor argument with another tensor by identity.
     """
 
@@ -113,7 +112,7 @@ class GraphInputs:
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:
-        """Return the `Slot` of an eager tensor: its graph value at the start and its present one.
+        """Return an eager tensor's `Slot`: its graph values at the start of the function and now.
 
         The first call for a tensor creates the slot. That adds a graph input, or a constant for a
         tensor made while compiling.
@@ -144,9 +143,9 @@ class GraphInputs:
         )
 
     def tensor(self, kind: str, owner: Value, name: Value, value: Tensor) -> GraphTensor:
-        """Return a graph parameter for the Tensor that an outside location holds as a call starts.
+        """Return a graph parameter for the Tensor that an outside location holds at a call's start.
 
-        Used for locations that the function also rebinds, so that each call reads them anew.
+        It is used for locations that the function also rebinds, so that each call reads them anew.
 
         Args:
             kind, owner, name: the location.
@@ -166,7 +165,7 @@ class GraphInputs:
 
         These are arguments, tensors in attributes, globals and closures, and other eager tensors.
         An item is (id of the tensor, id of the builder of its value, number of its value in that
-        graph), so that it also tells one written value from the next.
+        graph). Items of the same tensor therefore differ if another value has been written.
         """
         given = [(t, first) for t, first, _ in self.arguments]
         given += [(held, first) for _, held, first, _ in self.objects]
@@ -180,9 +179,9 @@ class GraphInputs:
         return written or any(held._id != first for _, held, first, _ in self.objects)
 
     def written_aliases(self) -> list[Tensor]:
-        """Return the tensors that several graph inputs stand for, one of which is written in place.
+        """Return the tensors with several graph inputs, one of which is written in place.
 
-        A tensor can be reached through two attributes, for example. A write to one input would not
+        For example, a tensor can be reached through two attributes. A write to one input would not
         reach the other one.
         """
         inputs: dict[int, list[bool]] = {}
@@ -218,7 +217,8 @@ class GraphInputs:
     def number(self, kind: str, owner: Value, name: Value, value: Value) -> GraphValue:
         """Return a graph parameter for a number from outside, as it is at the start of a call.
 
-        Used for locations, such as a global, that the function also rebinds.
+        It is used for locations, such as a global, that the function also rebinds. `kind`, `owner`
+        and `name` are the location, `value` is the number there now.
         """
         type_ = kind_of(value)
         assert type_ is not None
@@ -230,7 +230,7 @@ class GraphInputs:
         Args:
             key: identifies the source.
             type_: the type of the parameter.
-            source: how a call obtains the value; an item of `entries`.
+            source: how a call obtains the value, as an item of `entries`.
         """
         found = self._parameters.get(key)
         if found is None:

@@ -1,7 +1,7 @@
 """The journal: locations that each open branch has written, with their earlier content.
 
 `evaluation.branches` opens a branch, evaluates it and undoes its writes, so that the other branch
-starts from the same state. The journal never decides what a value means after a branch.
+starts from the same state. The journal must not decide what a value means after a branch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Location(NamedTuple):
     name: Value
 
     def read(self) -> Value:
-        """Return the present content: of a list, dict or set a copy, of a missing item MISSING."""
+        """Return the present content: a copy of a list, dict or set; MISSING if there is none."""
         kind, owner, name = self
         if kind == "item":
             return owner.get(name, MISSING)
@@ -102,10 +102,10 @@ class Journal:
     """Undo log of a trace: earlier contents of what each unfinished branch has changed.
 
     Attributes:
-        branches: per open branch, each written location and its earlier content. Appending {}
-            opens a branch; `keep` or `roll_back` ends it.
+        branches: for each open branch, the written locations and their earlier content. Appending
+            {} opens a branch; `keep` or `roll_back` ends it.
         conditions: number of open branches and loops whose condition the graph computes.
-        tries: per open `try` block with handlers, the value of `conditions` at its start.
+        tries: for each open `try` block with handlers, the value of `conditions` at its start.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Journal:
 
     @contextlib.contextmanager
     def catching(self) -> Iterator[None]:
-        """Context manager around code whose caller catches errors, as the body of a `try`.
+        """Return a context manager for code whose caller catches errors, like the body of a `try`.
 
         It records in `tries` how many graph conditions are open. An error under no further
         condition is then raised at compile time, where the caller can catch it.
@@ -153,7 +153,7 @@ class Journal:
             location.write(before)
 
     def keep(self) -> None:
-        """End the innermost unfinished branch; add its undo log to the enclosing branch's."""
+        """End the innermost unfinished branch; add its undo log to that of the enclosing branch."""
         writes = self.branches.pop()
         outer = self.branches[-1]
         for key, entry in writes.items():

@@ -1,8 +1,9 @@
 """Records which names and attributes outside a function its code reads or writes.
 
 A name or attribute that the function only reads is a constant of the graph. A location that the
-function writes must be fetched at each call, so a write after a read as a constant restarts the
-evaluation (`Restart`). `evaluation.variables` uses the record; the module writes no location.
+function writes must be fetched at each call. A write to a location that was already read as a
+constant therefore starts the evaluation again (`Restart`). `evaluation.variables` uses the record;
+the module itself must not write to any location.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ownership: records which objects the evaluated code created, and at which graph depth.
 
 An object that no outside code can reach may be changed at compile time; `frontend.evaluation`
-checks this before a change. The module never copies or changes an object.
+checks this before a change. The module must not copy or change an object.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Ownership:
         depths: id of an object or tensor -> nesting depth of the graph in which it was made.
         tensors: eager tensors made while compiling; they become constants of the graph.
         kept: ids of lists, dicts and sets that outside code stores when the graph runs; evaluated
-            code may not change them any more.
-        ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
+            code may no longer change them.
+        ambiguous: lists and dicts among which a graph condition chooses at run time; evaluated code
             may not change them.
-        chosen: id of the list or dict that represents the picked one after the condition -> the
+        chosen: id of the list or dict that represents the chosen one after the condition -> the
             candidates. The representative is another object than the candidates; its contents are
-            those of the picked one.
+            those of the chosen one.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Ownership:
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that evaluated code made `value`, at the present graph depth; return it.
 
-        An array that is a view of one of `sources`, arrays that code received, counts as made by
+        `sources` are arrays that the code received. A view of one of them counts as made by
         evaluated code only if the array that owns its memory does.
         """
         builder = thread_state.builder
@@ -62,7 +62,7 @@ class Ownership:
         return value
 
     def owns_data(self, value: Value) -> bool:
-        """Return whether evaluated code made an object, or the array that it is a view of."""
+        """Return whether evaluated code made an object, or the array of which it is a view."""
         return value is not None and (
             id(value) in self.objects or id(base_array(value)) in self.objects
         )

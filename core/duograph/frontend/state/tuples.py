@@ -12,7 +12,7 @@ __all__ = ["tuple_like"]
 def tuple_like(original: Value, items: Sequence[Value]) -> Value:
     """Return items as a tuple of the class of `original`, without running code of the class."""
     kind = type(original)
-    if kind is tuple or kind.__module__.partition(".")[0] == "duograph":  # `mutable`
+    if kind is tuple:
         return tuple(items)
     if isinstance(vars(kind).get("n_sequence_fields"), int):  # a class in C, such as struct_time
         return kind(items)

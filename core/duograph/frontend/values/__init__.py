@@ -3,5 +3,5 @@
 Such values are the end of a block of statements, a variable that may be unbound (`flow`), a traced
 function (`functions`) and a `range` with bounds in the graph (`ranges`). `nested` traverses nested
 structures; `kinds` groups Python classes by how their objects can change. `frontend.evaluation`
-uses them all. Nothing here evaluates source.
+uses all of them. Nothing here may evaluate source.
 """

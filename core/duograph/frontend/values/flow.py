@@ -1,7 +1,8 @@
 """Results of blocks of statements, and values of variables whose binding is uncertain.
 
-The evaluation of statements passes `Flow` upwards; the other classes are values of variables,
-resolved when the variable is read (`evaluation.variables`).
+The evaluation of a block returns a `Flow` to the statement around it. The other classes are values
+of variables, which are resolved when the variable is read (`evaluation.variables`). The objects
+only hold data; nothing here evaluates source.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ class Flow:
     """How a block of statements ended: normally, or by return, break, continue or an error.
 
     Attributes:
-        ret, brk, cont: whether the block ended by `return`, `break` or `continue`; at most one
-            holds. Each is a Python bool if known at compile time, else a bool that the graph
+        ret, brk, cont: whether the block ended by `return`, `break` or `continue`; at most one of
+            them is true. Each is a Python bool if known at compile time, else a bool that the graph
             computes.
-        value: the returned value, if `ret` may hold.
+        value: the returned value, if `ret` is or may be true.
         dead: whether the block always raises an error.
     """
 
@@ -64,7 +65,7 @@ class Undefined:
     """Value of a variable that only one branch of a graph condition binds; reading it is an error.
 
     Attributes:
-        name: the variable.
+        name: the name of the variable.
         where: the branch that does not bind the variable.
     """
 
@@ -77,10 +78,10 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """Marks a variable that each branch of a graph condition binds to a new object of its own.
+    """Value of a variable that each branch of a graph condition binds to a different new object.
 
     Attributes:
-        error: raised when the variable is read.
+        error: the error to raise when the variable is read.
     """
 
     def __init__(self, name: str, error: Exception) -> None:
@@ -89,12 +90,12 @@ class Unjoined(Undefined):
 
 
 class Maybe:
-    """Value of a variable that is bound only if code ran which a graph condition may skip.
+    """Value of a variable that is bound only by code which a graph condition may skip.
 
     Reading the variable appends a node that checks `bound` when the graph runs.
 
     Attributes:
-        name: the variable.
+        name: the name of the variable.
         value: its value if it is bound.
         bound: whether it is bound, as a Python bool or a bool of the graph.
     """

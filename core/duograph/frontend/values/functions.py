@@ -1,6 +1,6 @@
 """Functions as values of the evaluation: a `def`, a lambda, or a choice between callables.
 
-`evaluation.functions` makes and calls them. Nothing is evaluated here.
+`evaluation.functions` makes and calls them. This module must not evaluate source.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Choice", "Function", "same_function"]
 class Function:
     """A Python function whose source is traced into the graph when evaluated code calls it.
 
-    Python code that runs at compile time can call the object, too; that call is also evaluated.
+    Python code that runs at compile time can also call the object; that call is evaluated as well.
 
     Attributes:
-        source: its syntax.
+        source: the syntax tree of the function.
         defaults, kw_defaults: default values of its parameters.
-        globals: the globals of its module.
-        parent: the frame around a function that compiled code defines; None for the user's own.
-        closure: the cells of its free variables, by name.
-        original: the Python function that it was made from; None if compiled code defines it.
+        globals: the global variables of its module.
+        parent: the frame around a function that compiled code defines; None for other functions.
+        closure: the closure cells of its free variables, by name.
+        original: the Python function from which it was made; None if compiled code defines it.
     """
 
     def __init__(
@@ -56,14 +56,18 @@ class Function:
         self.original = original
 
     def __call__(self, /, *args: Value, **kwargs: Value) -> Value:
-        """Trace a call that Python code makes at compile time; RuntimeError after compilation."""
+        """Trace a call that Python code makes at compile time; return the result.
+
+        Raises:
+            RuntimeError: the compilation to which the function belongs has ended.
+        """
         builder: Value = thread_state.builder
         if builder is None or not builder.staged:
             raise RuntimeError(f"{self!r} belongs to a compiled function that has ended")
         return builder.evaluation.call(self, args, kwargs)
 
     def as_python(self) -> FunctionType:
-        """Return the original Python function, for host code that runs with the graph.
+        """Return the original Python function, for Python code that runs with the graph.
 
         Raises:
             UnsupportedSyntaxError: compiled code defines the function.
@@ -80,9 +84,9 @@ class Function:
 
 
 def same_function(a: Value, b: Value) -> bool:
-    """Return whether two function values do the same: one code, equal defaults and closures.
+    """Return whether two functions compute the same: same code, equal defaults and closures.
 
-    False if a default value of either depends on the graph.
+    The result is False if a default value of one of them depends on the graph.
     """
     return a is b or (
         isinstance(a, Function)
@@ -101,7 +105,8 @@ class Choice:
 
     Attributes:
         cond: the graph bool.
-        then, orelse: the callables if `cond` is true and if it is false.
+        then: the callable if `cond` is true.
+        orelse: the callable if `cond` is false.
     """
 
     __slots__ = ("cond", "orelse", "then")
@@ -112,7 +117,7 @@ class Choice:
         self.then = then
 
     def as_python(self) -> NoReturn:
-        """Raise UnsupportedSyntaxError: host code cannot call a choice of the graph."""
+        """Raise UnsupportedSyntaxError: Python code cannot call this choice."""
         raise UnsupportedSyntaxError(
             "function: got one of two functions, chosen by a condition on a Tensor, for Python "
             "code that runs with the graph; call it inside the compiled function"

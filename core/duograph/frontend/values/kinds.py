@@ -1,7 +1,7 @@
 """Tables of Python classes, grouped by whether and how their objects can change.
 
-`evaluation.outside`, which answers all questions about objects that evaluated code did not make,
-and the host calls decide with these tables. Nothing here inspects an object.
+`evaluation.outside`, which answers questions about objects that evaluated code did not make, and
+the host calls use these tables to decide. Nothing here inspects an object.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Traversal of nested lists, tuples, dicts and slices of values.
 
-The modules of `frontend.evaluation` call these functions. They never evaluate source or keep state.
+The modules of `frontend.evaluation` call these functions. The functions must not evaluate source or
+keep state.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def reaches(
 def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
     """Yield the corresponding leaves of two nested structures as pairs.
 
-    The structures (1, 2) and (3, 4) yield (1, 3) and (2, 4). Dicts are compared by common keys,
-    lists and tuples by position up to the shorter one. Where the structures differ in kind, the two
-    parts are yielded as they are.
+    The structures (1, 2) and (3, 4) yield (1, 3) and (2, 4). Dicts are paired by common keys, lists
+    and tuples by position up to the end of the shorter one. If two parts differ in kind, they are
+    yielded as one pair.
     """
     if isinstance(a, dict) and isinstance(b, dict):
         for k in a.keys() & b.keys():

@@ -1,7 +1,7 @@
 """`range` with a bound that is known only when the graph runs.
 
-`evaluation.loop_statements` makes a `for` over a `GraphRange` a graph loop. The class never
-reports a length, since none is known at compile time.
+`evaluation.loop_statements` turns a `for` over a `GraphRange` into a graph loop. The class must not
+report a length, because none is known at compile time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["GraphRange"]
 
 
 class GraphRange:
-    """A `range` whose bounds may be values of the graph: start, start + step, ... up to stop.
+    """A `range` whose bounds may be values of the graph: start, start + step, ... before stop.
 
-    `start` and `stop` may be values of the graph; `step` is a Python int.
+    `start` and `stop` may be values of the graph; `step` must be a Python int.
     """
 
     def __init__(self, *args: Value) -> None:
@@ -39,9 +39,10 @@ class GraphRange:
         raise NeedsValue("range: got a length that is known only when the compiled function runs")
 
     def holds(self, i: Value) -> Flag:
-        """Return whether number `i` lies before the end of the range: a Python or graph bool.
+        """Return whether the number `i` is before the end of the range, as a Python or graph bool.
 
-        Neither the start nor the step of the range is checked.
+        The test checks neither that `i` is past the start nor that it is the start plus whole
+        steps.
         """
         found: Flag = i < self.stop if self.step > 0 else i > self.stop
         return found

@@ -1,8 +1,9 @@
 """Communication between ranks in `duograph.mint`.
 
 Users import it as `duograph.mint.distributed`. Results are written into tensors of the caller; with
-`async_op=True` they are there after the `wait` of the handle. Ranks in arguments are those of the
-world. One process is a group of one rank: reductions leave their tensors unchanged, gathers copy.
+`async_op=True` they are valid after the `wait` of the returned handle. A rank in an argument is its
+number among all ranks (the world), even if there is a `group`. A single process is a group of one
+rank: reductions leave their tensors unchanged, gathers copy them.
 """
 
 from __future__ import annotations

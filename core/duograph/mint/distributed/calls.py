@@ -1,8 +1,8 @@
 """Runs the collectives of `duograph.mint.distributed`: checks of arguments, handles to wait for.
 
-`collectives`, `messages` and `objects` of this package, and `communication.comm_func`, are made of
-it. A call that is compiled, or recorded for a gradient, becomes a graph op. An asynchronous call
-outside of both is started and returns; its handle finishes it.
+`collectives`, `messages` and `objects` of this package, and `communication.comm_func`, call it. A
+call that is compiled, or recorded for a gradient, becomes a graph op. Any other asynchronous call
+starts the communication and returns a handle, whose `wait` completes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Work:
     undefined. In a compiled function the collective is complete when its call returns.
 
     Args:
-        finish: waits for the collective and writes its results; None if it is complete.
+        finish: function that waits for the collective and writes its results; None if it is
+            complete.
     """
 
     def __init__(self, finish: Callable[[], None] | None = None) -> None:
@@ -60,7 +61,7 @@ class Work:
 
 
 def members(owner: str, group: str | None) -> Group:
-    """Return a group of which this rank is one; None means all ranks.
+    """Return the named group, of which this rank must be a member; None means all ranks.
 
     Raises:
         ArgumentError: not a string.
@@ -87,7 +88,7 @@ def tensor_of(owner: str, name: str, value: object) -> Tensor:
 
 
 def tensor_list(owner: str, name: str, values: object, size: int) -> list[Tensor]:
-    """Return a list of one Tensor for each of `size` ranks, all of one dtype.
+    """Return a list of one Tensor for each of `size` ranks, all of the same dtype.
 
     Raises:
         ArgumentError: another number or kind of values, or several dtypes.
@@ -107,7 +108,7 @@ def tensor_list(owner: str, name: str, values: object, size: int) -> list[Tensor
 
 
 def check_reduction(owner: str, op: object, x: Tensor) -> None:
-    """Raise an ArgumentError unless `op` is a reduction of elements like those of x."""
+    """Raise an ArgumentError unless `op` names a reduction that the dtype of x supports."""
     if op not in _REDUCTIONS:
         raise ArgumentError(f"{owner}: got op={op!r}; wanted one of {', '.join(_REDUCTIONS)}")
     if op == "avg" and not x.is_floating_point():
@@ -120,7 +121,11 @@ def fits(
     owner: str, name: str, output: Tensor, shape: Sequence[int], like: Tensor,
     error: type[Exception] = ShapeError,
 ) -> None:  # fmt: skip
-    """Raise an error unless an output has this shape and the dtype of `like`."""
+    """Raise an error unless an output tensor has the given shape and the dtype of `like`.
+
+    `owner` and `name` are the function and its argument in the message; `error` is the exception
+    class.
+    """
     if output.shape != tuple(shape) or output.dtype is not like.dtype:
         raise error(
             f"{owner}: got {name} of {output.dtype.name} {output.shape}; wanted "
@@ -129,14 +134,17 @@ def fits(
 
 
 def peer_of(owner: str, name: str, rank: object, group: Group, other: bool = False) -> int:
-    """Return the position in a group of a rank of the world.
+    """Return the position in a group of a rank, which is given by its number among all ranks.
 
     Args:
+        owner, name: the function and its argument, for messages.
+        rank: the argument, a rank's number among all ranks (the world).
+        group: the group.
         other: whether this rank itself is refused.
 
     Raises:
         ArgumentError: not an int.
-        ArgumentValueError: no member of the group, or this rank.
+        ArgumentValueError: no member of the group, or this rank although `other` is set.
     """
     if isinstance(rank, bool) or not isinstance(rank, int):
         raise ArgumentError(f"{owner}: got {name}={rank!r}; wanted an int")
@@ -157,7 +165,7 @@ def _numbers(ranks: Sequence[int]) -> str:
 
 
 def put_parts(outputs: Sequence[Tensor], flat: Tensor) -> None:
-    """Write consecutive elements of a tensor (n,) into tensors of n elements together."""
+    """Write consecutive elements of a tensor (n,) into tensors that have n elements in all."""
     sizes = [out.size for out in outputs]
     parts = [flat] if len(sizes) == 1 else split(flat, sizes)
     for out, part in zip(outputs, parts, strict=True):
@@ -165,7 +173,7 @@ def put_parts(outputs: Sequence[Tensor], flat: Tensor) -> None:
 
 
 def joined(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the elements of tensors, (n,)."""
+    """Return the elements of several tensors as one tensor (n,)."""
     flat = [reshape(x, (x.size,)) for x in tensors]
     return flat[0] if len(flat) == 1 else concat(flat)
 
@@ -181,7 +189,15 @@ def with_axis(owner: str, name: str, value: object) -> Tensor:
 def part_lengths(
     owner: str, name: str, sizes: Sequence[int] | None, rows: int, group: Group, what: str
 ) -> tuple[int, ...]:
-    """Return the lengths of the parts of `rows` rows, one for each rank; None: equal ones."""
+    """Return the lengths of the parts of `rows` rows, one for each rank of a group.
+
+    Args:
+        owner, name: the function and its argument, for messages.
+        sizes: the argument with the lengths; None or empty for equal lengths.
+        rows: number of rows of all parts together.
+        group: the group.
+        what: the tensor that is divided, such as "an input", for messages.
+    """
     size = group.size
     if sizes is None or not len(sizes):
         if rows % size:
@@ -211,12 +227,16 @@ def communicated(
     """Run a collective op on a tensor, and call `finish` with the result.
 
     Args:
-        op: one of `collective_primitives.starts`.
-        x: its operand.
-        group: with one rank the result is x.
-        finish: writes the result to the user's tensors.
-        async_op: return a handle, whose `wait` calls `finish` if the collective only began here.
-        attributes: of the op, without the name of the group.
+        op: a collective op of `ops.collective_primitives`.
+        x: the operand.
+        group: the ranks that take part; with one rank the result is x.
+        finish: function that writes the result to the user's tensors.
+        async_op: whether to return a handle; its `wait` calls `finish` if the collective has only
+            been started here.
+        attributes: attributes of the op, without the name of the group.
+
+    Returns:
+        The handle, or None without `async_op`.
     """
     if group.size == 1:
         finish(x)
@@ -231,7 +251,10 @@ def communicated(
 
 
 def in_graph(*tensors: Tensor) -> bool:
-    """Return whether a call must be a graph op: it is compiled, or recorded for a gradient."""
+    """Return whether a call must be a graph op, because it is compiled or recorded for a gradient.
+
+    `tensors` are the operands of the call.
+    """
     if thread_state.builder is not None:
         return True
     types: list[TensorType] = [x._type for x in tensors]
@@ -239,7 +262,10 @@ def in_graph(*tensors: Tensor) -> bool:
 
 
 def _array(x: Tensor, group: Group) -> Array | DeviceArray:
-    """Return the operand of a collective: on its device if the engine of the group takes it."""
+    """Return the operand of a collective, in device memory if the engine of the group takes it.
+
+    Otherwise it is a NumPy array on the host.
+    """
     device = x._type.device
     if device is None:
         return host_array(x)
@@ -259,7 +285,7 @@ def host_array(x: Tensor) -> Array:
 
 
 def put(output: Tensor, value: Tensor) -> None:
-    """Write a value into a tensor of its shape and dtype."""
+    """Write a value into a tensor of the same shape and dtype."""
     if value is not output:
         output.copy_(value)
 

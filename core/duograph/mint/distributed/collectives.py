@@ -1,7 +1,7 @@
 """Collectives of `duograph.mint.distributed` that move tensors: broadcasts, gathers, exchanges.
 
-`mint/distributed/__init__.py` exports these functions. All ranks of a group call the same ones in
-the same order. Results are written into tensors of the caller.
+`mint/distributed/__init__.py` exports these functions. All ranks of a group must call the same
+functions in the same order. Results are written into tensors of the caller.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def barrier(
 
     Args:
         group: name of a group; None for all ranks.
-        async_op: whether to return a handle at once; its `wait` waits for the ranks.
+        async_op: whether to return a handle immediately; its `wait` waits for the ranks.
         device_ids: has no meaning here.
 
     Raises:
@@ -95,11 +95,11 @@ def all_gather(
     (`mindspore.mint.distributed.all_gather`).
 
     Args:
-        tensor_list: one Tensor per rank, which takes its value; the shapes may differ by rank, and
-            must be the same on all ranks.
-        tensor: Tensor.
+        tensor_list: one Tensor per rank, which receives that rank's tensor. The shapes in the list
+            may differ, but every rank must pass the same ones.
+        tensor: Tensor that this rank contributes.
         group: name of a group; None for all ranks.
-        async_op: whether to return a handle at once; the results are valid after its `wait`.
+        async_op: whether to return a handle immediately; the results are valid after its `wait`.
 
     Raises:
         TypeError: another number of Tensors, another shape or dtype.
@@ -134,10 +134,10 @@ def all_gather_into_tensor(
     (`mindspore.mint.distributed.all_gather_into_tensor`).
 
     Args:
-        output_tensor: Tensor (size * n, ...) that takes the value.
+        output_tensor: Tensor (size * n, ...) that receives the result.
         input_tensor: Tensor (n, ...), of the same shape on all ranks.
         group: name of a group; None for all ranks.
-        async_op: whether to return a handle at once; the result is valid after its `wait`.
+        async_op: whether to return a handle immediately; the result is valid after its `wait`.
 
     Raises:
         ValueError: another shape or dtype; no such group, or this rank is no member.
@@ -171,11 +171,11 @@ def all_gather_into_tensor_uneven(
     (`mindspore.mint.distributed.all_gather_into_tensor_uneven`).
 
     Args:
-        output: Tensor that takes the value.
+        output: Tensor that receives the result.
         input: Tensor (output_split_sizes[rank], ...).
-        output_split_sizes: the lengths of all ranks; None: equal ones.
+        output_split_sizes: lengths of the tensors of all ranks; None for equal lengths.
         group: name of a group; None for all ranks.
-        async_op: whether to return a handle at once; the result is valid after its `wait`.
+        async_op: whether to return a handle immediately; the result is valid after its `wait`.
 
     Raises:
         ValueError: another shape, dtype or split; no such group, or this rank is no member.
@@ -211,9 +211,10 @@ def gather(
 
     Args:
         tensor: Tensor, of the same shape on all ranks.
-        gather_list: at rank `dst` one Tensor per rank, which takes its value; elsewhere anything.
+        gather_list: at rank `dst` one Tensor per rank, which receives that rank's tensor; not used
+            on other ranks.
         dst: rank of the world that receives.
-        group, async_op: as of `all_reduce`.
+        group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: another number of Tensors, another shape or dtype.
@@ -258,11 +259,11 @@ def scatter(
     (`mindspore.mint.distributed.scatter`).
 
     Args:
-        tensor: Tensor that takes the value.
-        scatter_list: at rank `src` one Tensor per rank, of the shape and dtype of `tensor`;
-            elsewhere anything.
+        tensor: Tensor that receives the result.
+        scatter_list: at rank `src` one Tensor per rank, of the shape and dtype of `tensor`; not
+            used on other ranks.
         src: rank of the world that sends.
-        group, async_op: as of `all_reduce`.
+        group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: another number of Tensors, another shape or dtype.
@@ -306,9 +307,9 @@ def all_to_all(
     """Exchange tensors among all ranks (`mindspore.mint.distributed.all_to_all`).
 
     Args:
-        output_tensor_list: one Tensor per rank, which takes what that rank sends.
-        input_tensor_list: the Tensors for each rank, of any shapes.
-        group, async_op: as of `all_reduce`.
+        output_tensor_list: one Tensor per rank, which receives what that rank sends.
+        input_tensor_list: one Tensor to send to each rank, of any shape.
+        group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: another number of Tensors, or several dtypes.
@@ -347,11 +348,11 @@ def all_to_all_single(
     (`mindspore.mint.distributed.all_to_all_single`).
 
     Args:
-        output: Tensor that takes the parts from all ranks, that from rank 0 first.
+        output: Tensor that receives the parts from all ranks, that from rank 0 first.
         input: Tensor of the parts for all ranks, that for rank 0 first.
-        output_split_sizes: lengths of the parts from each rank; None: equal ones.
-        input_split_sizes: lengths of the parts for each rank; None: equal ones.
-        group, async_op: as of `all_reduce`.
+        output_split_sizes: lengths of the parts from each rank; None for equal lengths.
+        input_split_sizes: lengths of the parts for each rank; None for equal lengths.
+        group, async_op: as for `all_reduce`.
 
     Raises:
         ValueError: another shape, dtype or split.

@@ -1,7 +1,8 @@
-"""Messages between two ranks in `duograph.mint.distributed`, in both modes.
+"""Messages between two ranks in `duograph.mint.distributed`, in eager and compiled code.
 
-`mint/distributed/__init__.py` exports these functions. Ranks are those of the world. Messages of
-one sender, receiver, group and tag arrive in the order in which they are sent.
+`mint/distributed/__init__.py` exports these functions. A rank in an argument is its number among
+all ranks (the world). Messages of one sender, receiver, group and tag arrive in the order in which
+they are sent.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ __all__ = [
 
 
 class Message:
-    """One message of this rank, whose arguments are checked.
+    """A message that this rank sends or receives, with checked arguments.
 
     Attributes:
-        sends: whether this rank sends it.
-        tensor: what is sent, or what takes the value.
+        sends: whether this rank sends the message, rather than receives it.
+        tensor: the Tensor to send, or to receive into.
         peer: position of the other rank in the group.
-        group, tag: where and by which number it is sent.
+        group: the group of both ranks.
+        tag: number that distinguishes messages between the same ranks.
     """
 
     def __init__(
@@ -45,13 +47,16 @@ class Message:
         self.tag = tag
 
     def start(self) -> Operation:
-        """Start the message without waiting for it."""
+        """Start to send or receive the message without waiting; return the running operation."""
         start = self.group.start_send if self.sends else self.group.start_receive
         return start(host_array(self.tensor), self.peer, self.tag)
 
 
 def exchanged(messages: Sequence[Message]) -> Work:
-    """Start messages of one group; return the handle that waits and writes what was received."""
+    """Start messages, all of the same group; return the handle that waits for them.
+
+    Its `wait` writes what was received into the tensors of the messages.
+    """
     if in_graph(*[m.tensor for m in messages]):
         return _in_graph(messages)
     started = [m.start() for m in messages]
@@ -66,8 +71,10 @@ def exchanged(messages: Sequence[Message]) -> Work:
 
 
 def _in_graph(messages: Sequence[Message]) -> Work:
-    """As `exchanged`, with graph ops: one that starts a copy of what is sent, and at the `wait` of
-    the handle one that receives. So a program that starts to receive before it sends goes on.
+    """Exchange messages as `exchanged` does, but by ops of a graph; return the handle.
+
+    A first op starts to send copies of tensors; a second op, at the `wait` of the handle, receives.
+    So a program that starts to receive before it sends does not block.
     """
     for m in messages:
         if m.sends:
@@ -93,7 +100,7 @@ def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -
         tensor: Tensor.
         dst: rank of the world that receives.
         group: name of a group; None for all ranks.
-        tag: number of the message; `recv` has the same.
+        tag: number of the message; the receiver must give the same one.
 
     Raises:
         TypeError: not a Tensor, or `dst` is no int.
@@ -104,12 +111,12 @@ def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -
 
 
 def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> int:
-    """Receive a tensor of another rank, in place (`mindspore.mint.distributed.recv`).
+    """Receive a tensor from another rank, in place (`mindspore.mint.distributed.recv`).
 
     Args:
-        tensor: Tensor that takes the value; the sender's has the same shape and dtype.
+        tensor: Tensor that receives the value; the sender's has the same shape and dtype.
         src: rank of the world that sends.
-        group, tag: as of `send`.
+        group, tag: as for `send`.
 
     Returns:
         0.
@@ -124,7 +131,7 @@ def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -
 
 
 def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> Work:
-    """Start sending a tensor; arguments and errors as `send`
+    """Start sending a tensor; the arguments and errors are those of `send`
     (`mindspore.mint.distributed.isend`).
 
     Returns:
@@ -134,7 +141,7 @@ def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) 
 
 
 def irecv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> Work:
-    """Start receiving a tensor; arguments and errors as `recv`
+    """Start receiving a tensor; the arguments and errors are those of `recv`
     (`mindspore.mint.distributed.irecv`).
 
     Returns:
@@ -186,7 +193,10 @@ class P2POp:
 
 
 def check_messages(owner: str, messages: object, kind: type) -> None:
-    """Raise ArgumentError unless `messages` is a list of at least one `kind`, a class P2POp."""
+    """Raise ArgumentError unless `messages` is a non-empty list of objects of the class `kind`.
+
+    `kind` is a class named P2POp.
+    """
     if not isinstance(messages, list) or not messages:
         raise ArgumentError(f"{owner}: got {messages!r}; wanted a list of P2POp")
     for each in messages:
@@ -195,7 +205,7 @@ def check_messages(owner: str, messages: object, kind: type) -> None:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Start several messages at once (`mindspore.mint.distributed.batch_isend_irecv`).
+    """Start several messages together (`mindspore.mint.distributed.batch_isend_irecv`).
 
     Args:
         p2p_op_list: messages of one group, in any order.
@@ -204,7 +214,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         List of one handle for all of them.
 
     Raises:
-        TypeError: not a list of `P2POp`, or of several groups.
+        TypeError: not a list of `P2POp`, or messages of several groups.
         ValueError: a message to this rank, or to one that is no member.
     """
     owner = "batch_isend_irecv"

@@ -1,7 +1,8 @@
 """Collective communication of Python objects in `duograph.mint.distributed`.
 
-`mint/distributed/__init__.py` exports these functions. Objects travel as pickles, so ranks must
-trust each other. In a group of one rank they are put into the lists as they are.
+`mint/distributed/__init__.py` exports these functions. Objects are sent as pickles, so all ranks
+must trust each other. In a group of one rank, objects are put into the lists of results without
+pickling.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ __all__ = [
 
 
 def _members(owner: str, group: str | None) -> Group:
-    """Return a group, for a function that cannot be part of a graph."""
+    """Return the named group; raise UnsupportedSyntaxError if the call is being compiled.
+
+    `owner` is the calling function.
+    """
     if in_graph():
         raise UnsupportedSyntaxError(
             f"{owner} cannot be compiled: objects are no values of a graph. Call it outside the "
@@ -45,7 +49,7 @@ def _list(owner: str, name: str, value: object, length: int | None = None) -> li
 
 
 def _pickles(objects: list[object]) -> tuple[Array, Array]:
-    """Return the pickles of objects, uint8 (n,), and their lengths."""
+    """Return the pickles of objects, joined to one array of uint8, and their lengths as int64."""
     found = [pickle.dumps(x) for x in objects]
     return np.frombuffer(b"".join(found), np.uint8), np.array([len(f) for f in found], np.int64)
 
@@ -59,8 +63,8 @@ def all_gather_object(object_list: list[Any], obj: object, group: str | None = N
     """Put the objects of all ranks into a list (`mindspore.mint.distributed.all_gather_object`).
 
     Args:
-        object_list: list of one element per rank, which are replaced.
-        obj: the object of this rank, which can be pickled.
+        object_list: list of one element per rank; all are replaced.
+        obj: the object of this rank; it must be picklable.
         group: name of a group; None for all ranks.
 
     Raises:
@@ -90,7 +94,8 @@ def broadcast_object_list(
     (`mindspore.mint.distributed.broadcast_object_list`).
 
     Args:
-        object_list: list of objects, of one length on all ranks; other ranks' are replaced.
+        object_list: list of objects, of the same length on all ranks; ranks other than `src` get
+            new elements.
         src: rank of the world that sends.
         group: name of a group; None for all ranks.
         device: has no meaning here.
@@ -128,8 +133,9 @@ def gather_object(
     (`mindspore.mint.distributed.gather_object`).
 
     Args:
-        obj: the object of this rank, which can be pickled.
-        object_gather_list: at rank `dst` a list of one element per rank, which are replaced.
+        obj: the object of this rank; it must be picklable.
+        object_gather_list: at rank `dst` a list of one element per rank; all are replaced. Not used
+            on other ranks.
         dst: rank of the world that receives.
         group: name of a group; None for all ranks.
 
@@ -173,7 +179,8 @@ def scatter_object_list(
 
     Args:
         scatter_object_output_list: list whose first element is replaced.
-        scatter_object_input_list: at rank `src` a list of one object per rank.
+        scatter_object_input_list: at rank `src` a list of one object per rank; not used on other
+            ranks.
         src: rank of the world that sends.
         group: name of a group; None for all ranks.
 
@@ -214,7 +221,7 @@ def send_object_list(
     """Send objects to another rank (`mindspore.mint.distributed.send_object_list`).
 
     Args:
-        object_list: list of objects, which can be pickled.
+        object_list: list of picklable objects.
         dst: rank of the world that receives.
         group: name of a group; None for all ranks.
         device: has no meaning here.
@@ -239,10 +246,10 @@ def recv_object_list(
     group: str | None = None,
     device: str | None = None,
 ) -> int:
-    """Receive objects of another rank (`mindspore.mint.distributed.recv_object_list`).
+    """Receive objects from another rank (`mindspore.mint.distributed.recv_object_list`).
 
     Args:
-        object_list: list of as many elements as are sent, which are replaced.
+        object_list: list of as many elements as are sent; all are replaced.
         src: rank of the world that sends.
         group: name of a group; None for all ranks.
         device: has no meaning here.

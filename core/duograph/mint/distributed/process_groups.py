@@ -1,7 +1,6 @@
 """Process groups of `duograph.mint.distributed`: creation, ranks and sizes.
 
-`mint/distributed/__init__.py` exports these functions; they keep the groups in
-`duograph.communication`.
+`mint/distributed/__init__.py` exports these functions; `duograph.communication` stores the groups.
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ def init_process_group(
     (`mindspore.mint.distributed.init_process_group`).
 
     Args:
-        backend: name that `get_backend` returns; the installed engines decide.
+        backend: name that `get_backend` returns; it does not select the engine that communicates.
         init_method, store, group_name, pg_options, device_id: have no meaning here: the launcher
             connects the ranks.
         timeout: `datetime.timedelta` after which a collective fails; None leaves the setting
-            `communication_timeout`.
+            `communication_timeout` unchanged.
         world_size: number of ranks, or -1 for as many as there are.
         rank: number of this rank, or -1.
 
@@ -135,7 +134,7 @@ def destroy_process_group(group: str | None = None) -> None:
 
 
 def get_rank(group: str | None = None) -> int:
-    """Return the number of this process in a group, -1 if it is no member
+    """Return the number of this process in a group, or -1 if it is no member
     (`mindspore.mint.distributed.get_rank`).
 
     Raises:
@@ -191,7 +190,7 @@ def new_group(
 ) -> str:
     """Create a group and return its name (`mindspore.mint.distributed.new_group`).
 
-    Members wait for each other. The group of some ranks is created once; other calls return it.
+    Members wait for each other. A second call with the same arguments returns the same group.
 
     Args:
         ranks: the members, ranks of the world, which are sorted; None for all.
@@ -200,7 +199,7 @@ def new_group(
         group_desc: name of the group; default one made of the ranks.
 
     Returns:
-        The name, by which other functions take the group; this process need not be a member.
+        The name, which other functions accept as `group`; this process need not be a member.
 
     Raises:
         TypeError: `ranks` is no list of ints.

@@ -1,8 +1,8 @@
-"""Collectives of `duograph.mint.distributed` that combine tensors of ranks.
+"""Collectives of `duograph.mint.distributed` that combine the tensors of ranks, such as sums.
 
-`mint/distributed/__init__.py` exports these functions. All ranks of a group call the same ones in
-the same order. Results are written into tensors of the caller. Floating-point sums have a fixed
-order, unless ``set_context(engine_sums=True)``.
+`mint/distributed/__init__.py` exports these functions. All ranks of a group must call the same
+functions in the same order. Results are written into tensors of the caller. Floating-point sums
+have a fixed order, unless ``set_context(engine_sums=True)``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def all_reduce(
         op: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, or ``"avg"``: the sum divided by the
             number of ranks, of floating-point tensors.
         group: name of a group; None for all ranks.
-        async_op: whether to return a handle at once; `tensor` is valid after its `wait`.
+        async_op: whether to return a handle immediately; `tensor` is valid after its `wait`.
 
     Returns:
         The handle, or None.
@@ -113,13 +113,14 @@ def reduce_scatter(
     group: str | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine lists of tensors and keep the one of this rank
+    """Combine lists of tensors over the ranks, item by item, and keep the item of this rank
     (`mindspore.mint.distributed.reduce_scatter`).
 
     Args:
-        output: Tensor that takes the value.
-        input_list: one Tensor per rank; the shapes may differ by rank, and must be the same on all.
-        op, group, async_op: as of `all_reduce`.
+        output: Tensor that receives the result.
+        input_list: one Tensor per rank. The shapes in the list may differ, but every rank must pass
+            the same ones.
+        op, group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: another number of Tensors, another shape or dtype, or an unknown `op`.
@@ -145,7 +146,10 @@ def _scattered(
     owner: str, x: Tensor, output: Tensor, lengths: tuple[int, ...], op: str, group: Group,
     async_op: bool,
 ) -> Work | None:  # fmt: skip
-    """Reduce x over ranks and put `lengths[rank]` rows of it into this rank's output."""
+    """Reduce `x` over the ranks, and write this rank's `lengths[rank]` rows of it into `output`.
+
+    Returns a handle with `async_op`, else None. `owner` is the calling function, for messages.
+    """
 
     def finish(part: Tensor) -> None:
         put(output, reshape(averaged(part, op, group.size), output.shape))
@@ -163,13 +167,13 @@ def reduce_scatter_tensor(
     group: str | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine tensors and keep this rank's part of axis 0
+    """Combine the tensors of all ranks and keep this rank's part of axis 0
     (`mindspore.mint.distributed.reduce_scatter_tensor`).
 
     Args:
-        output: Tensor (n, ...) that takes the value.
+        output: Tensor (n, ...) that receives the result.
         input: Tensor (size * n, ...), of the same shape on all ranks.
-        op, group, async_op: as of `all_reduce`.
+        op, group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: an unknown `op`.
@@ -205,14 +209,14 @@ def reduce_scatter_tensor_uneven(
     group: str | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine tensors and keep this rank's part of axis 0, which may be longer than others
+    """Combine the tensors of all ranks and keep this rank's part of axis 0, of any length
     (`mindspore.mint.distributed.reduce_scatter_tensor_uneven`).
 
     Args:
-        output: Tensor (input_split_sizes[rank], ...) that takes the value.
+        output: Tensor (input_split_sizes[rank], ...) that receives the result.
         input: Tensor, of the same shape on all ranks.
-        input_split_sizes: the lengths of the parts of all ranks; None: equal ones.
-        op, group, async_op: as of `all_reduce`.
+        input_split_sizes: lengths of the parts of all ranks; None for equal lengths.
+        op, group, async_op: as for `all_reduce`.
 
     Raises:
         TypeError: an unknown `op`.

@@ -1,7 +1,7 @@
-"""The layers of `duograph.mint`: PyTorch's names and arguments, as Cells.
+"""The layers of `duograph.mint`, with PyTorch's names and arguments; each is a Cell.
 
-Users import it as `duograph.mint.nn`; its functions are in `duograph.mint.nn.functional`. A layer
-whose arguments are the same is that of `duograph.nn`.
+Users import it as `duograph.mint.nn`; its functions are in `duograph.mint.nn.functional`. Layers
+whose arguments are the same in `duograph.nn` are imported from there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The optimisers of `duograph.mint`: SGD, Adam and AdamW with parameter groups.
 
-Users import it as `duograph.mint.optim`. The optimisers are those of `experimental.optim`.
+Users import it as `duograph.mint.optim`. The optimisers are those of `experimental.optim`;
+`FusedAdamW` is another name for AdamW.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FusedAdamW, another name of the optimiser AdamW.
+"""FusedAdamW, another name for the optimiser AdamW.
 
 Users import it from `mint.optim`.
 """
@@ -11,7 +11,7 @@ __all__ = ["FusedAdamW"]
 
 
 class FusedAdamW(AdamW):
-    """The same as `AdamW`, one op a Parameter
+    """The same optimiser as `AdamW`, which runs one fused op for each Parameter
     (`mindspore.mint.optim.FusedAdamW`).
 
     Examples:

@@ -1,4 +1,4 @@
-"""SGD as `mint.optim` defines it: the optimiser of `experimental.optim` with another default.
+"""SGD of `mint.optim`: that of `experimental.optim` with the signature of `mindspore.mint`.
 
 Users import it from `mint.optim`.
 """
@@ -16,7 +16,7 @@ __all__ = ["SGD"]
 class SGD(sgd.SGD):
     """Stochastic gradient descent with momentum (`mindspore.mint.optim.SGD`).
 
-    Arguments, inputs and errors: as of `experimental.optim.SGD`.
+    Arguments, inputs and errors are those of `experimental.optim.SGD`.
 
     Examples:
         >>> import duograph as ms

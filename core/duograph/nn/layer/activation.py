@@ -1,6 +1,6 @@
 """Activation layers, and `get_activation`, which finds one by name.
 
-Each layer calls the public op of its formula; none of them computes in another way.
+Each layer calls public ops; none of them has kernels of its own.
 """
 
 from __future__ import annotations
@@ -531,7 +531,9 @@ _ACTIVATIONS: dict[str, type[Cell]] = {
 
 @explaining
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """Return a new activation layer by name; None for None (`mindspore.nn.get_activation`).
+    """Return a new activation layer by its name; None for None (`mindspore.nn.get_activation`).
+
+    `prim_name` is the caller's name for error messages.
 
     Raises:
         KeyError: no activation has that name.

@@ -1,8 +1,8 @@
 """Adaptive average and maximum pooling over 1 to 3 spatial axes.
 
-Users construct the layers with the output sizes that they want. Windows of one
-size use the pooling primitives; where they differ in size, the average is a matmul and the maximum
-a gather.
+Users construct the layers with the output sizes that they want. If all windows have the same size,
+the pooling primitives are used; where they differ, the average is a matmul and the maximum a
+gather.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """Split an axis of length `n` into `out` ranges, the windows of adaptive pooling."""
+    """Split an axis of length `n` into `out` ranges of indices, the windows of adaptive pooling."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
@@ -95,7 +95,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
     """Average pooling to a given output size (`mindspore.nn.AdaptiveAvgPool2d`).
 
     Args:
-        output_size: int, or (H, W); None keeps the length.
+        output_size: int, or (H, W); None keeps the length of an axis.
 
     Raises:
         ValueError: a size below 1, or an input of another rank.
@@ -169,8 +169,9 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
     """Maximum pooling to a given output size (`mindspore.nn.AdaptiveMaxPool2d`).
 
     Args:
-        output_size: int, or (H, W); None keeps the length.
-        return_indices: also return the int64 indices in the flattened H x W.
+        output_size: int, or (H, W); None keeps the length of an axis.
+        return_indices: whether to return also the int64 indices of the maxima in the flattened H x
+            W.
 
     Raises:
         ValueError: a size below 1, or an input of another rank.

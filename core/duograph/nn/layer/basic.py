@@ -1,6 +1,6 @@
 """Dense, Flatten, Identity, Embedding, Dropout and other layers that belong to no family.
 
-`nn` exports them. They hold Parameters and arguments; all computation is done by public ops.
+`nn` exports them. The layers hold Parameters and arguments; all computation is done by public ops.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Dense(Cell):
             1/sqrt(in_channels).
         has_bias: whether to add a bias.
         activation: name, Cell or function applied to the result; None for no activation.
-        dtype: of the Parameters.
+        dtype: dtype of the Parameters.
 
     Inputs: x of (..., in_channels). Outputs: (..., out_channels).
 
@@ -244,7 +244,8 @@ class Embedding(Cell):
     Args:
         vocab_size: number of vectors.
         embedding_size: length of each vector.
-        use_one_hot: look up by a matmul with one-hot rows; an index out of range then yields zeros.
+        use_one_hot: whether to look up by a matmul with one-hot rows; an index out of range then
+            yields zeros.
         embedding_table: initial values, by default ``"normal"``.
         padding_idx: index of a vector that is initialised to zeros.
 
@@ -311,7 +312,7 @@ class Dropout(Cell):
     """In training, sets elements to 0 at random and scales the rest (`mindspore.nn.Dropout`).
 
     Args:
-        keep_prob: probability of keeping an element; the older spelling, used when `p` is None.
+        keep_prob: probability of keeping an element; an older argument, used when `p` is None.
         p: probability of dropping an element.
 
     Raises:
@@ -426,7 +427,7 @@ class Dropout3d(_ChannelDropout):
 
 
 class OneHot(Cell):
-    """One-hot encoding of integers (`mindspore.nn.OneHot`).
+    """One-hot encoding of integers as vectors of length `depth` (`mindspore.nn.OneHot`).
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
 """Layers made of other layers: convolution or Dense with normalisation and activation.
 
-It also has TimeDistributed, which applies a layer to each time step. `nn` exports them; they
-compute nothing of their own.
+The module also has TimeDistributed, which applies a layer to each time step. `nn` exports these
+layers; they only call the layers inside.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def _activation(
 ) -> Cell | Callable[[Tensor], Tensor] | None:
     """Return the layer or function for an `activation` argument: a name, a callable, or None.
 
-    `alpha` is the factor of negative numbers for the name ``"leakyrelu"``.
+    `alpha` is the factor of negative numbers for the name ``"leakyrelu"``. `owner` names the layer
+    in messages.
     """
     if value == "leakyrelu":
         return LeakyReLU(alpha)
@@ -43,7 +44,7 @@ class Conv2dBnAct(Cell):
     Args:
         in_channels ... bias_init: as for `Conv2d`.
         has_bn: whether to normalise.
-        momentum, eps: of the normalisation.
+        momentum, eps: options of the normalisation, see `BatchNorm2d`.
         activation: name or Cell; alpha is the slope of ``"leakyrelu"``.
 
     Examples:
@@ -144,7 +145,8 @@ class TimeDistributed(Cell):
     Args:
         layer: Cell or function.
         time_axis: the axis.
-        reshape_with_axis: taken; the layer is called once for each slice, with the same result.
+        reshape_with_axis: accepted without effect; the layer is called once for each slice, with
+            the same result.
 
     Raises:
         TypeError: `layer` is not callable.

@@ -30,17 +30,23 @@ class _Numbered(Cell):
         return cell
 
     def _head(self) -> str:
-        """Return the part before the item's number in the names of this container's Parameters."""
+        """Return what precedes the item's number in the names of the Parameters in this container.
+
+        An example is "layers."; it is "" if items are not renamed.
+        """
         return container_head(self._cells.items()) if self._auto_prefix else ""
 
     def _put(self, name: str, cell: Cell, head: str) -> None:
-        """Set the child Cell `name`; its Parameters are renamed to `head`, name, ".", and path."""
+        """Set the child Cell `name`; rename its Parameters to `head` + name + "." + their path."""
         if self._auto_prefix:
             cell.update_parameters_name(f"{head}{name}.")
         self._cells[name] = cell
 
     def _set_order(self, kept: list[Cell], head: str) -> None:
-        """Make `kept` the child Cells, numbered from 0, and renumber their Parameters' names."""
+        """Replace the child Cells by `kept`, numbered from 0, and renumber their Parameters' names.
+
+        `head` is what precedes the number in these names.
+        """
         for name in list(self._cells):
             del self._cells[name]
         for i, cell in enumerate(kept):
@@ -163,7 +169,8 @@ class CellList(_Numbered):
 
     Args:
         args: one list of Cells, or Cells.
-        auto_prefix: prefix the names of the Parameters with the number; default True.
+        auto_prefix: whether to prefix the names of the Parameters with the number of their Cell;
+            default True.
 
     Raises:
         TypeError: an argument is not a Cell.
@@ -229,7 +236,9 @@ class CellList(_Numbered):
 
 
 class CellDict(Cell):
-    """A dictionary of Cells; it cannot be called itself (`mindspore.nn.CellDict`).
+    """A dictionary of Cells, made of a mapping or (name, Cell) pairs (`mindspore.nn.CellDict`).
+
+    It cannot be called itself.
 
     Raises:
         TypeError: a value is not a Cell.

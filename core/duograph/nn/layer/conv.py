@@ -32,7 +32,10 @@ def same_padding(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Pairs:
-    """Return the (low, high) padding per axis that makes the output length ceil(size / stride)."""
+    """Return the padding with which the output length of each axis is ceil(size / stride).
+
+    All arguments have one item per spatial axis, and so has the result: (elements before, after).
+    """
     pairs = []
     for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
         total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
@@ -41,9 +44,9 @@ def same_padding(
 
 
 def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
-    """Convert a convolution's padding to (low, high) per axis.
+    """Return the (before, after) padding of each axis for a convolution's `padding` argument.
 
-    It may be an int, one number per axis, or one per side.
+    `padding` is an int, one number per axis, or two per axis; `axes` is the number of spatial axes.
     """
     several = (padding,) * (2 * axes) if isinstance(padding, int) else padding
     if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
@@ -134,7 +137,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Return the shape of the weight Parameter; a 1-D layer's has an extra height of 1."""
+        """Return the shape of the weight Parameter; in 1-D layers it has an extra height of 1."""
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape
@@ -203,7 +206,7 @@ class Conv2d(_Forward):
             Initializer.
         bias_init: the same for the bias.
         data_format: ``"NCHW"`` or ``"NHWC"``.
-        dtype: of the Parameters.
+        dtype: dtype of the Parameters.
 
     Inputs: x of (N, C, H, W). Outputs: (N, out_channels, H', W').
 
@@ -370,8 +373,9 @@ class _Transposed(_Conv):
 class Conv2dTranspose(_Transposed):
     """Transposed 2-D convolution (`mindspore.nn.Conv2dTranspose`); arguments as for `Conv2d`.
 
-    The weight is (in_channels, out_channels / group, height, width). With ``"same"`` the output
-    length is input * stride; `output_padding` adds zeros below and to the right with ``"pad"``.
+    The weight is (in_channels, out_channels / group, height, width). With ``"same"``, an axis of
+    the output is the input's length times the stride. With ``"pad"``, `output_padding` adds rows
+    and columns of zeros below and to the right.
 
     Examples:
         >>> import duograph as ms

@@ -1,6 +1,7 @@
 """Embedding layers of recommendation models: EmbeddingLookup and MultiFieldEmbeddingLookup.
 
-`nn` exports them. On one process the slicing modes all mean the whole table.
+`nn` exports them. The options for dividing a table among processes have no effect: each process has
+the whole table.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class EmbeddingLookup(Cell):
         embedding_size: length of a row.
         param_init: initial table: name, Initializer, number, or Tensor of (vocab_size,
             embedding_size).
-        target: ``"CPU"`` or ``"DEVICE"``; both use the present device.
+        target: ``"CPU"`` or ``"DEVICE"``; both use the current device.
         slice_mode: ``"batch_slice"``, ``"field_slice"``, ``"table_row_slice"`` or
             ``"table_column_slice"``: how several processes would divide the table.
-        manual_shapes: tuple of the rows of each process, which ``"field_slice"`` wants.
+        manual_shapes: tuple with the number of rows of each process; required by ``"field_slice"``.
         max_norm: largest norm of a row that is looked up; None for no limit.
         sparse: must be True for the target ``"CPU"``.
         dtype: dtype of the table.
@@ -101,13 +102,13 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
     """Weighted rows of a table, combined within each field
     (`mindspore.nn.MultiFieldEmbeddingLookup`).
 
-    A field whose absolute weights sum up to zero gives zeros.
+    The result of a field is zero if all its weights are zero.
 
     Args:
-        vocab_size, embedding_size, param_init, target, max_norm, sparse, dtype: as of
+        vocab_size, embedding_size, param_init, target, max_norm, sparse, dtype: as for
             `EmbeddingLookup`.
         field_size: number of fields.
-        slice_mode: as of `EmbeddingLookup`, without ``"field_slice"``.
+        slice_mode: as for `EmbeddingLookup`, without ``"field_slice"``.
         feature_num_list: not used.
         operator: ``"SUM"``, ``"MEAN"`` (divided by the sum of the weights) or ``"MAX"`` (over the
             entries whose weight is not 0).
@@ -117,7 +118,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
     Raises:
         TypeError: an argument of the wrong kind.
-        ValueError: as of `EmbeddingLookup`, another operator, or inputs of other shapes.
+        ValueError: as for `EmbeddingLookup`, and for another operator or inputs of other shapes.
 
     Examples:
         >>> import duograph as ms

@@ -33,15 +33,16 @@ __all__ = [
 
 
 class Upsample(Cell):
-    """Resizes (N, C, ...) (`mindspore.nn.Upsample`).
+    """Resizes the spatial axes of (N, C, ...) by interpolation (`mindspore.nn.Upsample`).
 
     Args:
-        size: output lengths, or
-        scale_factor: factors of the lengths.
+        size: lengths of the output's spatial axes; None if `scale_factor` is given.
+        scale_factor: factors of the lengths; None if `size` is given.
         mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"trilinear"`` or another mode of
             `ops.interpolate`.
-        align_corners: align the centres of the corner pixels of input and output.
-        recompute_scale_factor: interpolate with the factor that the rounded lengths imply.
+        align_corners: whether to align the centres of the corner pixels of input and output.
+        recompute_scale_factor: whether to interpolate with the factors that follow from the rounded
+            lengths.
 
     Examples:
         >>> import duograph as ms
@@ -110,11 +111,11 @@ class ResizeBilinear(Cell):
 
 
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Resize axis number `axis` of `x` to `out` cells by linear interpolation.
+    """Resize axis number `axis` of `x` to length `out` by linear interpolation.
 
-    `align` aligns the centres of the corner cells, `half` the outer edges of the axis. Each output
-    cell reads its two neighbours only: a matmul with a matrix of weights would carry NaN and
-    infinity to the whole axis.
+    `align` aligns the centres of the first and last cells of input and output; otherwise, `half`
+    aligns the outer edges of these cells. Each output cell reads its two neighbours only: a matmul
+    with a matrix of weights would carry NaN and infinity to the whole axis.
     """
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
@@ -128,7 +129,8 @@ def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Ten
 
 
 class PixelShuffle(Cell):
-    """(..., C r^2, H, W) to (..., C, H r, W r) (`mindspore.nn.PixelShuffle`).
+    """Rearranges (..., C r^2, H, W) to (..., C, H r, W r), r the factor
+    (`mindspore.nn.PixelShuffle`).
 
     Raises:
         ValueError: a factor below 1, or a number of channels that is not a multiple of r^2.
@@ -157,7 +159,8 @@ class PixelShuffle(Cell):
 
 
 class PixelUnshuffle(Cell):
-    """(..., C, H r, W r) to (..., C r^2, H, W) (`mindspore.nn.PixelUnshuffle`).
+    """Rearranges (..., C, H r, W r) to (..., C r^2, H, W), r the factor
+    (`mindspore.nn.PixelUnshuffle`).
 
     Examples:
         >>> import duograph as ms
@@ -216,7 +219,8 @@ class Unfold(Cell):
     The output is (N, kh * kw * C, H', W').
 
     Args:
-        ksizes, strides, rates: [1, rows, columns, 1].
+        ksizes, strides, rates: size, distance and dilation of the patches, each as [1, rows,
+            columns, 1].
         padding: ``"valid"`` or ``"same"``.
 
     Raises:
@@ -276,8 +280,8 @@ class SSIM(Cell):
     The output has shape (N,).
 
     Args:
-        max_val: largest possible value.
-        filter_size, filter_sigma: of the Gaussian window.
+        max_val: largest possible pixel value.
+        filter_size, filter_sigma: side length and standard deviation of the Gaussian window.
         k1, k2: constants of the measure.
 
     Raises:
@@ -310,7 +314,7 @@ class SSIM(Cell):
     def _similarity(self, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
         """Return (structural similarity, its contrast part) of two images, each (N, C).
 
-        Both are averaged over the image.
+        Both are averaged over the pixels of each image.
         """
         owner = type(self).__name__
         _check.rank(owner, img1, 4)
@@ -343,11 +347,12 @@ class SSIM(Cell):
 class MSSSIM(SSIM):
     """Structural similarity on several scales (Wang et al., 2003; `mindspore.nn.MSSSIM`).
 
-    The output has shape (N,). Every scale halves the images; the last one has the whole
-    similarity, the others its contrast part, each to the power of its factor.
+    The output has shape (N,). Every scale halves the images. The result is a product over the
+    scales, of the whole similarity for the last scale and of its contrast part for the others, each
+    to the power of its factor.
 
     Args:
-        max_val, filter_size, filter_sigma, k1, k2: as of `SSIM`.
+        max_val, filter_size, filter_sigma, k1, k2: as for `SSIM`.
         power_factors: tuple of one exponent for each scale.
 
     Raises:

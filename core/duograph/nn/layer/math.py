@@ -1,6 +1,6 @@
 """Mathematical layers: triangles of matrices, moments, log-sum-exp, crops, jvp and vjp.
 
-Most are MindSpore's layers of older versions; each calls the public op of the same meaning.
+Most of these layers are in older versions of MindSpore only; each calls public ops.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Triu(Cell):
 
 
 class Roll(Cell):
-    """Cyclic shift along axes (`mindspore.nn.Roll`).
+    """Cyclic shift of elements along axes (`mindspore.nn.Roll`).
 
     Examples:
         >>> import duograph as ms
@@ -73,8 +73,8 @@ class CosineSimilarity(Cell):
     `nn.CosineSimilarity` is the metric of this name, as in MindSpore.
 
     Args:
-        dim: the axis, which is removed.
-        eps: the product of the norms counts as at least this.
+        dim: the axis of the vectors, which the result does not have.
+        eps: lower limit of the product of the norms, by which the result is divided.
 
     Examples:
         >>> import duograph as ms
@@ -203,7 +203,8 @@ class CentralCrop(Cell):
 class ImageGradients(Cell):
     """Differences to the next pixel below and to the right (`mindspore.nn.ImageGradients`).
 
-    They are 0 at the lower and right border.
+    Returns (differences downwards, differences to the right) of images (N, C, H, W). The
+    differences are 0 at the lower and right border.
 
     Examples:
         >>> import duograph as ms
@@ -227,7 +228,7 @@ class ImageGradients(Cell):
 class Jvp(Cell):
     """`ops.jvp` as a Cell (`mindspore.nn.Jvp`, of older versions).
 
-    Inputs: the inputs of the function, then a tangent for each of them.
+    Inputs: the inputs of the function `fn`, then a tangent for each input.
 
     Examples:
         >>> import duograph as ms
@@ -247,8 +248,8 @@ class Jvp(Cell):
 class Vjp(Cell):
     """`ops.vjp` as a Cell (`mindspore.nn.Vjp`, of older versions).
 
-    Inputs: the inputs of the function, then the cotangent. Outputs: the value and the gradients,
-    bare for a single input.
+    Inputs: the inputs of the function `fn`, then the cotangent of its result. Outputs: the
+    function's value, and the gradients as a tuple; for a single input, its gradient alone.
 
     Examples:
         >>> import duograph as ms

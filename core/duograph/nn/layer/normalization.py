@@ -1,7 +1,7 @@
 """Batch, layer, group and instance normalisation.
 
-`nn` exports these layers. Batch normalisation updates its moving statistics in training; nothing
-else here has a side effect.
+`nn` exports these layers. Layers of batch and instance normalisation update their moving statistics
+in training; nothing else here has a side effect.
 """
 
 from __future__ import annotations
@@ -134,14 +134,14 @@ class BatchNorm2d(_BatchNorm):
 
     Args:
         num_features: number of channels.
-        eps: added to the variance.
+        eps: number that is added to the variance.
         momentum: weight of the *old* moving average, 0.9 by default.
         affine: whether gamma and beta are trained.
         gamma_init, beta_init, moving_mean_init, moving_var_init: initial values.
         use_batch_statistics: True: always use the statistics of the batch; False: always the moving
             ones; None: those of the batch in training, the moving ones otherwise.
         data_format: ``"NCHW"`` or ``"NHWC"``.
-        dtype: of the Parameters.
+        dtype: dtype of the Parameters.
 
     In training the moving mean and the moving (unbiased) variance are updated.
 
@@ -208,7 +208,7 @@ class SyncBatchNorm(_BatchNorm):
 
     Args:
         process_groups: lists of ranks that share their statistics; each rank is in one at most.
-            None: all ranks do.
+            None: all ranks share them.
 
     Raises:
         ValueError: `process_groups` are not lists of different ranks.
@@ -249,9 +249,10 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> str:
-    """Return the name of the group of ranks that shares statistics with this one; "" if none does.
+    """Return the name of the group of ranks with which this rank shares statistics, or "".
 
-    The group is formed if there is none of these ranks, in which all of them take part.
+    The name is "" if no list in `process_groups` has this rank. None for `process_groups` means all
+    ranks. A group that does not exist yet is formed, in which all its ranks have to take part.
 
     Raises:
         ArgumentValueError: `process_groups` are not lists of different ranks.
@@ -285,9 +286,9 @@ def synchronized(
     Args:
         x: Tensor (N, C, ...), of the same shape on all ranks.
         gamma, beta: scale and offset (C,).
-        eps: added to the variance.
+        eps: number that is added to the variance.
         group: name of the group of ranks.
-        size: its number of ranks.
+        size: number of ranks in the group.
     """
     axes = tuple(i for i in range(x.ndim) if i != 1)
     shape = tuple(-1 if i == 1 else 1 for i in range(x.ndim))
@@ -312,7 +313,7 @@ class LayerNorm(Cell):
         begin_params_axis: first axis of the input that gamma and beta cover.
         gamma_init, beta_init: initial values.
         epsilon: added to the variance, 1e-7 by default.
-        dtype: of the Parameters.
+        dtype: dtype of the Parameters.
 
     Raises:
         TypeError: `normalized_shape` is not a tuple or list.
@@ -437,7 +438,8 @@ class GroupNorm(Cell):
 def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
     """Normalise each group of channels, then scale and shift each channel by gamma and beta.
 
-    Computed in float32 at least, because squares of float16 overflow; the result has x's dtype.
+    The computation is in float32 at least, because squares of float16 overflow; the result has the
+    dtype of `x`.
     """
     shape, dtype = x.shape, x.dtype
     if dtype.itemsize == 2:
@@ -508,7 +510,7 @@ class InstanceNorm2d(_InstanceNorm):
 
     The statistics are those of each sample, in training and in evaluation. In training the moving
     mean and the moving (unbiased) variance become ``momentum * old + (1 - momentum) * mean over the
-    samples``; nothing reads them.
+    samples``; the layer's output does not depend on them.
 
     Raises:
         ValueError: an input of another rank or number of channels.

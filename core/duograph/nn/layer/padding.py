@@ -34,9 +34,9 @@ PadMode: TypeAlias = Literal["reflect", "symmetric", "edge"]  # those of numpy.p
 
 
 def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMode) -> Tensor:
-    """Pad one axis of a tensor by `low` and `high` elements in a NumPy pad mode.
+    """Pad one axis of a tensor by `low` elements before and `high` after, in a NumPy pad mode.
 
-    Negative widths crop.
+    Negative widths crop. `owner` names the layer in messages.
     """
     n = x.shape[axis]
     if low < 0 or high < 0:
@@ -54,7 +54,7 @@ def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMod
 
 
 def pad_constant(x: Tensor, widths: Sequence[tuple[int, int]], value: float) -> Tensor:
-    """Pad each tensor axis with `value` by its (low, high) widths; negative widths crop."""
+    """Pad each tensor axis with `value` by its (before, after) widths; negative widths crop."""
     for axis, (low, high) in enumerate(widths):
         if low < 0 or high < 0:
             x = _take(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))
@@ -69,7 +69,7 @@ class Pad(Cell):
     """Pads every axis (`mindspore.nn.Pad`).
 
     Args:
-        paddings: ((low, high), ...), one pair per axis.
+        paddings: one pair (elements before, elements after) per axis.
         mode: ``"CONSTANT"`` (zeros), ``"REFLECT"`` or ``"SYMMETRIC"``.
 
     Raises:
@@ -110,7 +110,8 @@ class Pad(Cell):
 class _SpatialPad(Cell):
     """Base class of the layers that pad the last one to three axes of a tensor.
 
-    `padding` lists (low, high) from the last axis backwards: (left, right, top, bottom, ...).
+    `padding` lists the widths before and after each axis, from the last axis backwards: (left,
+    right, top, bottom, ...).
     """
 
     _axes = 2
@@ -163,7 +164,7 @@ class ConstantPad2d(_SpatialPad):
         value: the number.
 
     Raises:
-        TypeError, ValueError: another padding.
+        TypeError, ValueError: `padding` has another form.
 
     Examples:
         >>> import duograph as ms

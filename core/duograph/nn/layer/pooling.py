@@ -1,7 +1,8 @@
 """Maximum, average and power-average pooling over 1 to 3 spatial axes.
 
 The layers translate MindSpore's arguments to the `max_pool` and `avg_pool` primitives, which take
-one padding pair per axis. Users construct them; `adaptive_pooling` has those of a wanted size.
+one padding pair per axis. Users construct them. The module `adaptive_pooling` has layers whose
+output size is given instead.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def _ceil_padding(
     dilation: tuple[int, ...],
     pairs: Pairs,
 ) -> Pairs:
-    """Return the padding pairs `pairs`, enlarged at the end for ceil_mode's partial last window."""
+    """Return `pairs` with more padding at the end, where ceil_mode adds a last, partial window.
+
+    All arguments have one item per spatial axis; that of `pairs` is (elements before, after).
+    """
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
         reach = d * (k - 1) + 1
@@ -85,13 +89,13 @@ class _Pool(Cell):
         self._pairs = tuple((p, p) for p in both)
 
     def _batched(self, x: Tensor) -> tuple[Tensor, bool]:
-        """Return (x with a batch axis, whether the axis was added because `x` had none)."""
+        """Return `x` with a batch axis, and whether the axis was added because `x` had none."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         single = x.ndim == self._axes + 1
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
-        """Return the (low, high) padding of each spatial axis of `x`, ceil_mode's included."""
+        """Return the (before, after) padding of each spatial axis of `x`, ceil_mode's included."""
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)
@@ -145,9 +149,10 @@ class MaxPool2d(_MaxPool):
         pad_mode: ``"valid"`` (the default), ``"same"`` or ``"pad"``.
         padding: with ``"pad"``: int or two ints, at most half the kernel; padded cells count as
             minus infinity.
-        dilation: distance of the elements of a window.
-        return_indices: also return the int64 index of each maximum in the flattened H x W.
-        ceil_mode: a last, partial window counts too.
+        dilation: distance between adjacent elements of a window.
+        return_indices: whether to return also the int64 index of each maximum in the flattened H x
+            W.
+        ceil_mode: whether a partial window at the end also yields an output.
         data_format: ``"NCHW"`` or ``"NHWC"``.
 
     Raises:
@@ -275,7 +280,7 @@ def _window_counts(
     pairs: Pairs,
     counted: Pairs,
 ) -> Array:
-    """Return the divisors of average pooling: each window's number of cells that count.
+    """Return the divisors of average pooling: the number of cells that count in each window.
 
     A cell counts if it is in the input or in the padding `counted`, which is part of the padding
     `pairs`. The array has one axis per spatial axis.
@@ -298,8 +303,8 @@ class AvgPool2d(_AvgPool):
 
     Args:
         kernel_size, stride, pad_mode, padding, ceil_mode, data_format: as for `MaxPool2d`.
-        count_include_pad: count the padding of ``"pad"`` in the mean.
-        divisor_override: divide by this number instead of the count.
+        count_include_pad: whether cells of the padding of ``"pad"`` count in the mean.
+        divisor_override: number by which sums are divided instead of the count; None for the count.
 
     Raises:
         ValueError: an argument out of range, or an input of another rank.

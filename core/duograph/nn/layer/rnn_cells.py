@@ -1,6 +1,6 @@
 """One time step of recurrent layers: RNNCell, LSTMCell, GRUCell.
 
-`nn` exports them. Each multiplies the input by the weights of all gates at once (`ops.dense`) and
+`nn` exports them. Each multiplies the input by the stacked weights of all gates (`ops.dense`) and
 computes the rest of the step by one op, such as `ops.lstm_step`.
 """
 
@@ -48,9 +48,9 @@ class _StepCell(Cell):
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
     def _input_gates(self, x: Tensor, *states: Tensor) -> Tensor:
-        """Check the shapes of input and states; return the input's term of all gates.
+        """Check the shapes of input and states; return what the input contributes to all gates.
 
-        That is ``x @ weight_ih.T + bias_ih``, of shape (N, gates * hidden_size).
+        The result is ``x @ weight_ih.T + bias_ih``, of shape (N, gates * hidden_size).
         """
         owner = type(self).__name__
         _check.rank(owner, x, 2)
@@ -69,10 +69,10 @@ class RNNCell(_StepCell):
     """`h' = tanh(W_ih x + b_ih + W_hh h + b_hh)` (`mindspore.nn.RNNCell`).
 
     Args:
-        input_size, hidden_size: lengths of x and h.
+        input_size, hidden_size: lengths of the last axis of x and h.
         has_bias: whether to add biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
-        dtype: of the Parameters.
+        dtype: dtype of the Parameters.
 
     Inputs: x of (N, input_size), hx of (N, hidden_size). Outputs: h' of (N, hidden_size).
 

@@ -85,8 +85,9 @@ class _Recurrent(Cell):
         """Compute one time step: return the new states; RNN, GRU and LSTM override it.
 
         Args:
-            gates: the input's term of all gates, (N, gates * hidden_size).
-            weight, bias: those that multiply the hidden state.
+            gates: what the input contributes to all gates, (N, gates * hidden_size).
+            states: the hidden states before the step; for an LSTM (h, c).
+            weight, bias: weight and bias that apply to the hidden state.
         """
         raise NotImplementedError
 
@@ -130,9 +131,9 @@ class _Recurrent(Cell):
     ) -> tuple[Tensor, States]:
         """Run one recurrent layer in one direction over all time steps.
 
-        `x` is (T, N, features); `i` is the number of the layer and direction. Where a mask (N, 1)
-        is False, the sequence has ended: the output is 0 and the states stay. Returns (outputs of
-        all steps, last states).
+        `x` is (T, N, features); `i` is the number of the layer and direction. `masks` has a tensor
+        (N, 1) per step, or is None. Where a mask is False, the sequence has ended: the output is 0
+        and the states do not change. Returns (outputs of all steps, last states).
         """
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
@@ -154,7 +155,7 @@ class _Recurrent(Cell):
     def _initial_states(
         self, x: Tensor, hx: Tensor | States | None, layers: int, batch: int
     ) -> States:
-        """Check the user's states `hx`, or create zeros for None; return a tuple of state tensors.
+        """Return the user's states `hx`, checked, or zeros for None, as a tuple of state tensors.
 
         Each has shape (layers, N, hidden_size), `layers` counting both directions.
         """
@@ -175,10 +176,11 @@ class _Recurrent(Cell):
     def _lengths(
         self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
     ) -> tuple[Tensor | None, list[Tensor] | None]:
-        """Convert the lengths of the sequences of a batch to (row indices, masks); None to Nones.
+        """Return (row indices, masks) for the lengths of the sequences of a batch; Nones for None.
 
-        Gathering by the row indices (T * N,) reverses each sequence. The mask (N, 1) of each time
-        step is True where the sequence has not ended.
+        Gathering rows of the input (T * N, features) by the row indices (T * N,) reverses each
+        sequence in time. The mask (N, 1) of each time step is True where the sequence has not
+        ended.
         """
         if seq_length is None:
             return None, None
@@ -218,13 +220,14 @@ class RNN(_Recurrent):
 
     Args:
         input_size, hidden_size: lengths of the last axis of input and output.
-        num_layers: layers on top of each other.
+        num_layers: number of layers on top of each other.
         nonlinearity: ``"tanh"`` or ``"relu"``.
         has_bias: whether to add biases.
-        batch_first: the input is (N, T, input_size) rather than (T, N, input_size).
+        batch_first: whether the input is (N, T, input_size) rather than (T, N, input_size).
         dropout: probability of dropout between layers, in training.
-        bidirectional: also run backwards; the outputs are concatenated on the last axis.
-        dtype: of the Parameters.
+        bidirectional: whether to run also backwards in time; the outputs are concatenated on the
+            last axis.
+        dtype: dtype of the Parameters.
 
     Inputs: x; hx, the initial state (layers * directions, N, hidden_size), zeros if None;
         seq_length (N,), the length of each sequence: outputs past it are zeros.
@@ -265,7 +268,7 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """GRU layers (`mindspore.nn.GRU`).
 
-    Arguments, inputs and outputs are those of `RNN`, without nonlinearity.
+    Arguments, inputs and outputs are those of `RNN`, without `nonlinearity`.
 
     Examples:
         >>> import duograph as ms
@@ -283,7 +286,7 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """LSTM layers (`mindspore.nn.LSTM`).
 
-    Arguments, inputs and outputs are those of `RNN`, without nonlinearity; hx and the last state
+    Arguments, inputs and outputs are those of `RNN`, without `nonlinearity`. hx and the last state
     are pairs (h, c).
 
     Examples:

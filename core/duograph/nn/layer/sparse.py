@@ -1,6 +1,6 @@
-"""Layers of sparse matrices: conversion to a dense one, and the product with one.
+"""Layers for sparse matrices: conversion to a dense Tensor, and the matmul with a dense matrix.
 
-Users build them; each calls a primitive of `ops.sparse_functions`.
+Users build these layers; each calls a primitive of `ops.sparse_functions`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SparseTensorDenseMatmul", "SparseToDense"]
 
 
 class SparseToDense(Cell):
-    """Makes a dense Tensor of a COOTensor (`mindspore.nn.SparseToDense`).
+    """Converts a COOTensor to a dense Tensor (`mindspore.nn.SparseToDense`).
 
     Examples:
         >>> import duograph as ms
@@ -27,7 +27,7 @@ class SparseToDense(Cell):
     """
 
     def construct(self, input_x: COOTensor) -> Tensor:
-        """Return the dense Tensor."""
+        """Return the COOTensor `input_x` as a dense Tensor."""
         if not isinstance(input_x, COOTensor):
             got = type(input_x).__name__
             raise ArgumentError(f"SparseToDense: got {got}; wanted a COOTensor")
@@ -35,12 +35,12 @@ class SparseToDense(Cell):
 
 
 class SparseTensorDenseMatmul(Cell):
-    """Multiplies a sparse matrix, given by its parts, and a dense one
+    """Multiplies a sparse matrix, given by indices, values and shape, with a dense matrix
     (`mindspore.nn.SparseTensorDenseMatmul`).
 
     Args:
-        adjoint_st: transpose the sparse matrix.
-        adjoint_dt: transpose the dense one.
+        adjoint_st: whether to transpose the sparse matrix.
+        adjoint_dt: whether to transpose the dense matrix.
 
     Raises:
         TypeError: an argument that is no bool.
@@ -61,7 +61,7 @@ class SparseTensorDenseMatmul(Cell):
     def construct(
         self, indices: Tensor, values: Tensor, sparse_shape: Sequence[int], dense: Tensor
     ) -> Tensor:
-        """Return the dense product."""
+        """Return the product of the sparse and the dense matrix, a dense Tensor."""
         for name, part in (("indices", indices), ("values", values), ("dense", dense)):
             if not isinstance(part, Tensor):
                 got = type(part).__name__

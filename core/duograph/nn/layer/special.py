@@ -1,4 +1,4 @@
-"""Layers of single functions of older programs: gamma functions, determinants, diagonals, LRN.
+"""Layers of older MindSpore programs: gamma functions, determinants, diagonals of matrices, LRN.
 
 `nn` exports them. Each calls the op of its formula.
 """
@@ -58,7 +58,8 @@ class LBeta(Cell):
 class IGamma(Cell):
     """Lower regularised incomplete gamma function (`mindspore.nn.IGamma` of older releases).
 
-    Inputs: a and x. Outputs: the share of the gamma function's integral up to x.
+    Inputs: a and x. Outputs: the integral of the gamma function's integrand up to x, divided by the
+    gamma function of a.
 
     Examples:
         >>> import duograph as ms
@@ -98,7 +99,7 @@ class MatInverse(Cell):
 
 
 class MatrixDiag(Cell):
-    """Matrices (..., n, n) with a Tensor (..., n) in their diagonals
+    """Creates matrices (..., n, n) with a Tensor (..., n) in their diagonals
     (`mindspore.nn.MatrixDiag` of older releases).
 
     Examples:
@@ -126,7 +127,7 @@ class MatrixDiagPart(Cell):
 
 
 class MatrixSetDiag(Cell):
-    """Matrices (..., m, n) with other diagonals (`mindspore.nn.MatrixSetDiag` of older releases).
+    """Replaces diagonals of matrices (..., m, n) (`mindspore.nn.MatrixSetDiag` of older releases).
 
     Examples:
         >>> import duograph as ms
@@ -145,9 +146,9 @@ class LRN(Cell):
 
     Args:
         depth_radius: number of channels on each side that are summed.
-        bias: added to the sum.
+        bias: number that is added to the sum.
         alpha: factor of the sum of squares.
-        beta: exponent.
+        beta: exponent of the divisor.
         norm_region: ``"ACROSS_CHANNELS"``.
 
     Inputs and outputs: (N, C, H, W), floating.

@@ -1,7 +1,7 @@
 """Multi-head attention and the Transformer (Vaswani et al., 2017).
 
-The order in which the layers create their Parameters is part of the interface: random initial
-values are drawn in that order.
+`nn` exports these layers. They must create their Parameters in a fixed order, because random
+initial values are drawn in that order.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class MultiheadAttention(Cell):
         num_heads: number of heads.
         dropout: probability of dropping an attention weight, in training.
         has_bias: whether the projections have biases.
-        add_bias_kv: append one trained key and value.
-        add_zero_attn: append one key and value of zeros.
+        add_bias_kv: whether to append one trained key and value.
+        add_zero_attn: whether to append one key and value of zeros.
         kdim, vdim: lengths of the last axes of key and value; `embed_dim` by default.
-        batch_first: inputs are (N, L, E) rather than (L, N, E).
-        dtype: of the Parameters.
+        batch_first: whether inputs are (N, L, E) rather than (L, N, E).
+        dtype: dtype of the Parameters.
 
     Inputs: query (L, N, E), key (S, N, kdim), value (S, N, vdim), all of them also without N;
         key_padding_mask (N, S) and attn_mask (L, S) or (N * num_heads, L, S): True hides a key, a
@@ -236,8 +236,9 @@ class MultiheadAttention(Cell):
     ) -> Tensor | None:
         """Combine the attention mask and the key padding into one addend of the scores, or None.
 
-        It broadcasts to the scores (N, heads, L, S), with -inf where a key is hidden; `extra` is
-        the number of keys at the end that the masks do not have and that are visible.
+        It broadcasts to the scores (N, heads, L, S), with -inf where a key is hidden. `extra` is
+        the number of keys at the end that the masks do not cover; these are always visible.
+        `length` and `source` are L and S.
         """
         total: Tensor | None = None
         seen = source - extra
@@ -265,7 +266,10 @@ class MultiheadAttention(Cell):
 
 
 def _additive(mask: Tensor, dtype: DTypeLike) -> Tensor:
-    """Convert a bool attention mask to 0 and -inf for addition to the scores; cast another mask."""
+    """Return an attention mask as an addend of the scores; True in a bool mask becomes -inf.
+
+    Another mask is cast to `dtype`.
+    """
     if mask.dtype.kind == "b":
         return ops.where(mask, Tensor(float("-inf"), dtype), Tensor(0.0, dtype))
     return ops.cast(mask, dtype)
@@ -338,15 +342,16 @@ class TransformerEncoderLayer(_TransformerLayer):
     Each of the two has a residual connection and a layer normalisation.
 
     Args:
-        d_model: length of the last axis.
+        d_model: length of the last axis of input and output.
         nhead: number of heads.
         dim_feedforward: width of the feed-forward network.
         dropout: probability of dropout, in training.
         activation: ``"relu"``, ``"gelu"``, a Cell or a function.
         layer_norm_eps: epsilon of the normalisations.
-        batch_first: inputs are (N, L, E) rather than (L, N, E).
-        norm_first: normalise before attention and feed-forward network rather than after.
-        dtype: of the Parameters.
+        batch_first: whether inputs are (N, L, E) rather than (L, N, E).
+        norm_first: whether to normalise before attention and feed-forward network rather than
+            after.
+        dtype: dtype of the Parameters.
 
     Examples:
         >>> import duograph as ms
@@ -436,7 +441,7 @@ def _copies(layer: Cell, n: int) -> CellList:
 class TransformerEncoder(Cell):
     """A stack of encoder layers (`mindspore.nn.TransformerEncoder`).
 
-    All layers start as copies of the first.
+    All layers start as copies of `encoder_layer`; `norm` is applied to the last result.
 
     Examples:
         >>> import duograph as ms
@@ -466,7 +471,7 @@ class TransformerEncoder(Cell):
 class TransformerDecoder(Cell):
     """A stack of decoder layers (`mindspore.nn.TransformerDecoder`).
 
-    All layers start as copies of the first.
+    All layers start as copies of `decoder_layer`; `norm` is applied to the last result.
 
     Examples:
         >>> import duograph as ms
@@ -489,7 +494,10 @@ class TransformerDecoder(Cell):
 
 
 class Transformer(Cell):
-    """Encoder and decoder (`mindspore.nn.Transformer`); the arguments are those of their layers.
+    """Transformer of an encoder and a decoder (`mindspore.nn.Transformer`).
+
+    The arguments are those of `TransformerEncoderLayer` and `TransformerEncoder`. `custom_encoder`
+    and `custom_decoder` replace the encoder and the decoder.
 
     Examples:
         >>> import duograph as ms

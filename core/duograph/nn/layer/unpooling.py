@@ -1,6 +1,6 @@
 """MaxUnpool and FractionalMaxPool layers.
 
-`nn` exports them. They check arguments and call the functions of `ops`, which compute.
+`nn` exports them. They hold the arguments; functions of `ops` compute the results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _MaxUnpool(Cell):
-    """Base class of the max unpooling layers; holds the window of the pooling to be reversed."""
+    """Base class of the max unpooling layers; it holds the window of the pooling to be reversed."""
 
     _unpool: ClassVar[Callable[..., Tensor]]
 
@@ -46,7 +46,7 @@ class _MaxUnpool(Cell):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Put the maxima of a pooling back to their places, with zeros elsewhere
+    """Puts the maxima of a pooling back to their positions, with zeros elsewhere
     (`mindspore.nn.MaxUnpool1d`).
 
     Args:
@@ -71,7 +71,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Put the maxima of a pooling back to their places, with zeros elsewhere
+    """Puts the maxima of a pooling back to their positions, with zeros elsewhere
     (`mindspore.nn.MaxUnpool2d`).
 
     Args:
@@ -95,7 +95,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Put the maxima of a pooling back to their places, with zeros elsewhere
+    """Puts the maxima of a pooling back to their positions, with zeros elsewhere
     (`mindspore.nn.MaxUnpool3d`).
 
     Args:
@@ -118,7 +118,7 @@ class MaxUnpool3d(_MaxUnpool):
 
 
 class _FractionalMaxPool(Cell):
-    """Base class of the fractional max pooling layers; holds the window and the output size."""
+    """Base class of the fractional max pooling layers; it holds the window and the output size."""
 
     _pool: ClassVar[Callable[..., Tensor | tuple[Tensor, Tensor]]]
 
@@ -144,13 +144,14 @@ class _FractionalMaxPool(Cell):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Maxima of windows at random steps (Graham, 2014; `mindspore.nn.FractionalMaxPool2d`).
+    """Maxima of windows at random distances (Graham, 2014; `mindspore.nn.FractionalMaxPool2d`).
 
     Args:
         kernel_size: int, or (height, width) of a window.
-        output_size: int, or (height, width) of the result; or
-        output_ratio: its ratio to the input, between 0 and 1.
-        return_indices: return where each maximum is, too.
+        output_size: int, or (height, width) of the result; None if `output_ratio` is given.
+        output_ratio: ratio of the result's lengths to those of the input, between 0 and 1; None if
+            `output_size` is given.
+        return_indices: whether to return also the index of each maximum.
         _random_samples: Tensor (N, C, 2) of numbers in [0, 1); default random ones.
 
     Inputs: (N, C, H, W) or (C, H, W). Outputs: the maxima, or a tuple of them and the indices.
@@ -171,18 +172,18 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Maxima of windows at random steps (Graham, 2014; `mindspore.nn.FractionalMaxPool3d`).
+    """Maxima of windows at random distances (Graham, 2014; `mindspore.nn.FractionalMaxPool3d`).
 
     Args:
         kernel_size: int, or (depth, height, width) of a window.
-        output_size, output_ratio: as of `FractionalMaxPool2d`, for three axes.
-        return_indices: return where each maximum is, too.
+        output_size, output_ratio: as for `FractionalMaxPool2d`, for three axes.
+        return_indices: whether to return also the index of each maximum.
         _random_samples: Tensor (N, C, 3) of numbers in [0, 1); default random ones.
 
     Inputs: (N, C, D, H, W) or (C, D, H, W).
 
     Raises:
-        ValueError: as of `FractionalMaxPool2d`.
+        ValueError: as for `FractionalMaxPool2d`.
 
     Examples:
         >>> import duograph as ms

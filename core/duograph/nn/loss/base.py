@@ -1,6 +1,6 @@
 """LossBase, the base class of losses, and the reductions and checks that losses share.
 
-The modules of this folder and users' own losses derive from it.
+The losses in this folder and users' own losses derive from LossBase.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class LossBase(Cell):
         return tuple(range(x.ndim))
 
     def get_loss(self, x: Tensor, weights: float | Tensor = 1.0) -> Tensor:
-        """Return the reduced `x * weights`, computed in float32 or float64, in the dtype of `x`."""
+        """Return `x * weights`, reduced by the loss's `reduction`, in the dtype of `x`.
+
+        The product is computed in float64 if `x` is float64, else in float32.
+        """
         dtype = x.dtype
         wide = x if dtype is float64 else ops.cast(x, float32)
         if not (isinstance(weights, (int, float)) and weights == 1):

@@ -48,7 +48,7 @@ class CrossEntropyLoss(LossBase):
 
     Args:
         weight: Tensor (C,): one factor per class.
-        ignore_index: targets of this class are left out.
+        ignore_index: class whose targets are left out.
         reduction: ``"mean"`` (weighted), ``"sum"`` or ``"none"``.
         label_smoothing: fraction of the target distributed evenly over all classes.
 
@@ -117,7 +117,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     Args:
         sparse: whether labels are class indices rather than one-hot rows.
-        reduction: ``"none"`` by default.
+        reduction: ``"none"`` (the default), ``"mean"`` or ``"sum"``.
 
     Inputs: logits of (N, C); labels of (N,), integer, when `sparse`, else of (N, C).
 
@@ -220,7 +220,7 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """Kullback-Leibler divergence, from log probabilities to probabilities
+    """Kullback-Leibler divergence of probabilities (labels) from log probabilities (logits)
     (`mindspore.nn.KLDivLoss`).
 
     Args:
@@ -242,6 +242,11 @@ class KLDivLoss(LossBase):
 
 class CTCLoss(LossBase):
     """Connectionist temporal classification (Graves et al., 2006; `mindspore.nn.CTCLoss`).
+
+    Args:
+        blank: number of the class that stands for no label.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        zero_infinity: whether infinite losses and their gradients become 0.
 
     Inputs: log_probs of (T, N, C), targets of (N, S) or flat, input_lengths and target_lengths of
         (N,).
@@ -273,7 +278,8 @@ class CTCLoss(LossBase):
 
 
 class DiceLoss(LossBase):
-    """`1 - (2 * |x y| + smooth) / (|x|^2 + |y|^2 + smooth)` (`mindspore.nn.DiceLoss`).
+    """`1 - (2 * |x y| + smooth) / (|x|^2 + |y|^2 + smooth)` of logits x and labels y
+    (`mindspore.nn.DiceLoss`).
 
     Examples:
         >>> import duograph as ms
@@ -294,7 +300,7 @@ class DiceLoss(LossBase):
 
 
 class MultiClassDiceLoss(LossBase):
-    """Mean of the Dice losses of the classes on axis 1 (`mindspore.nn.MultiClassDiceLoss`).
+    """Mean of the Dice losses of the classes, on axis 1 (`mindspore.nn.MultiClassDiceLoss`).
 
     Examples:
         >>> import duograph as ms
@@ -336,7 +342,7 @@ class FocalLoss(LossBase):
 
     Args:
         weight: Tensor (C,), one factor per class.
-        gamma: the exponent.
+        gamma: exponent in the factor, in which p is the probability of the right class.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Inputs: logits of (N, C), (N, C, H) or (N, C, H, W); labels like them, or with 1 on axis 1

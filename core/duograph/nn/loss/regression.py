@@ -76,7 +76,7 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(LossBase):
-    """Smooth L1: quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`).
+    """Loss of differences, quadratic below `beta`, linear above (`mindspore.nn.SmoothL1Loss`).
 
     The reduction is ``"none"`` by default.
 
@@ -99,7 +99,8 @@ class SmoothL1Loss(LossBase):
 
 
 class HuberLoss(LossBase):
-    """`0.5 d^2` below `delta`, `delta (d - 0.5 delta)` above (`mindspore.nn.HuberLoss`).
+    """`0.5 d^2` where `d = |logits - labels|` is at most `delta`, else `delta (d - 0.5 delta)`
+    (`mindspore.nn.HuberLoss`).
 
     Examples:
         >>> import duograph as ms
@@ -163,11 +164,12 @@ class TripletMarginLoss(LossBase):
     (`mindspore.nn.TripletMarginLoss`).
 
     Args:
-        p: order of the norm.
-        swap: use d(positive, negative) where it is smaller (Balntas et al., 2016).
-        eps: added to the differences.
+        p: order of the norm that is the distance d.
+        swap: whether to replace d(anchor, negative) by d(positive, negative) where that is smaller
+            (Balntas et al., 2016).
+        eps: number that is added to the differences.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        margin: the margin.
+        margin: default of the input of this name.
 
     Examples:
         >>> import duograph as ms
@@ -202,7 +204,7 @@ class TripletMarginLoss(LossBase):
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """`TripletMarginLoss` with a user-supplied distance
+    """`TripletMarginLoss` with a distance function of the user
     (`mindspore.nn.TripletMarginWithDistanceLoss`).
 
     Examples:
@@ -267,7 +269,7 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class SoftMarginLoss(LossBase):
-    """log(1 + exp(-y x)) (`mindspore.nn.SoftMarginLoss`).
+    """log(1 + exp(-y x)) of logits x and labels y of 1 or -1 (`mindspore.nn.SoftMarginLoss`).
 
     Examples:
         >>> import duograph as ms
@@ -281,7 +283,13 @@ class SoftMarginLoss(LossBase):
 
 
 class PoissonNLLLoss(LossBase):
-    """Negative log likelihood of counts under a Poisson rate (`mindspore.nn.PoissonNLLLoss`).
+    """Negative log likelihood of counts of given rates (`mindspore.nn.PoissonNLLLoss`).
+
+    Args:
+        log_input: whether the input is the logarithm of the rates rather than the rates.
+        full: whether to add Stirling's approximation of the term that depends on the counts alone.
+        eps: number that is added to rates before their logarithm is taken.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Examples:
         >>> import duograph as ms
@@ -314,7 +322,8 @@ class PoissonNLLLoss(LossBase):
 class GaussianNLLLoss(LossBase):
     """Negative log likelihood under a normal distribution (`mindspore.nn.GaussianNLLLoss`).
 
-    Inputs: the means, the targets and the variances.
+    `full` adds the constant term, and `eps` is the least variance. Inputs: the means, the targets
+    and the variances.
 
     Examples:
         >>> import duograph as ms
@@ -338,7 +347,7 @@ class GaussianNLLLoss(LossBase):
 
 
 class MultiMarginLoss(LossBase):
-    """Hinge loss over classes: mean of max(0, margin - x[y] + x[i]) ** p
+    """Hinge loss: mean over classes i of max(0, margin - x[y] + x[i]) ** p, y the target
     (`mindspore.nn.MultiMarginLoss`).
 
     Examples:

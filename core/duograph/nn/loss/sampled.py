@@ -1,4 +1,8 @@
-"""SampledSoftmaxLoss: cross entropy over many classes, of a few that are drawn at random."""
+"""SampledSoftmaxLoss: approximates softmax cross entropy over many classes by a random sample.
+
+`nn` exports it, for training. It computes the logits of the right classes and of the sampled ones
+only, so that the cost does not grow with the number of classes.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +19,34 @@ __all__ = ["SampledSoftmaxLoss"]
 
 
 class SampledSoftmaxLoss(LossBase):
-    """Softmax cross entropy of the right classes and of drawn ones
+    """Softmax cross entropy over the right classes and a random sample of the other classes
     (`mindspore.nn.SampledSoftmaxLoss`).
 
-    The logarithm of how often a class was to be expected is subtracted from its logit (Jean et al.,
-    2015). Right classes share the probability equally.
+    The logarithm of the expected number of draws of a class is subtracted from its logit (Jean et
+    al., 2015). The target probability is divided equally among the right classes.
 
     Args:
-        num_sampled: how many classes to draw.
-        num_classes: how many classes there are.
-        num_true: how many right classes a row has.
+        num_sampled: number of classes to draw.
+        num_classes: number of all classes.
+        num_true: number of right classes of each row.
         sampled_values: what a sampler such as `ops.uniform_candidate_sampler` returned: drawn
             classes (num_sampled,), expected counts of the right ones (N, num_true) and of the drawn
             ones (num_sampled,). By default `ops.uniform_candidate_sampler` draws unique classes at
             every call.
-        remove_accidental_hits: draw no right class; without `sampled_values`.
-        seed: 0 or more, see `ops.uniform_candidate_sampler`; without `sampled_values`.
+        remove_accidental_hits: whether to draw no right class; used only without `sampled_values`.
+        seed: non-negative int, see `ops.uniform_candidate_sampler`; used only without
+            `sampled_values`.
         reduction: ``"none"``, ``"mean"`` or ``"sum"``.
 
     Inputs: weights (num_classes, D) and biases (num_classes,), float; labels of int32 or int64,
-        (N, num_true), or (N,) for one; logits (N, D), float: what the layer gets as input.
+        (N, num_true), or (N,) for one; logits (N, D), float: the features that the weights
+        multiply.
 
-    Outputs: (N,), or a number.
+    Outputs: losses (N,) for the reduction ``"none"``, else a number.
 
     Raises:
         TypeError: labels of another dtype, or an argument of another type.
-        ValueError: numbers that do not fit each other, or inputs that do not fit them.
+        ValueError: `num_sampled` or `num_true` above `num_classes`, or inputs of other shapes.
         IndexError: a class outside the range.
 
     Examples:

@@ -19,14 +19,15 @@ __all__ = ["Metric", "EvaluationBase", "rearrange_inputs", "MetricError"]
 
 
 class MetricError(DuographError, RuntimeError):
-    """Raised by `eval` of a metric that has seen no batch."""
+    """Raised if a metric cannot be computed, above all by `eval` before any `update`."""
 
 
 def check_labels(owner: str, labels: Array, classes: int, what: str = "label") -> Array:
-    """Return labels, flat and as int64, that are all classes 0 to `classes` - 1.
+    """Return labels as a flat int64 array, after checking that all are from 0 to `classes` - 1.
 
     Raises:
-        LabelRangeError: a label out of range.
+        LabelRangeError: a label is out of range. `owner` and `what` name the metric and the label
+            in the message.
         ArgumentValueError: a label that is no whole number.
     """
     flat = np.asarray(labels).reshape(-1)
@@ -109,7 +110,7 @@ class Metric:
 
 
 def rearrange_inputs(func: Callable[..., object]) -> Callable[..., object]:
-    """Decorate `update` to receive its inputs in the order of `set_indexes`."""
+    """Decorate a metric's `update`, so that it receives the inputs that `set_indexes` selected."""
 
     def update(self: Metric, *inputs: object) -> object:
         chosen = self.indexes

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def no_batches_error(owner: str) -> MetricError:
-    """Return the error that a metric's `eval` raises if `update` was never called."""
+    """Return the error that `eval` of the metric `owner` raises if `update` was never called."""
     return MetricError(f"{owner}.eval: no batch was counted yet; wanted update() first")
 
 
@@ -43,7 +43,7 @@ class Accuracy(EvaluationBase):
 
     Args:
         eval_type: ``"classification"``: predictions (N, C, ...), labels (N, ...) or one-hot;
-            ``"multilabel"``: zeros and ones of one shape, correct where a whole row agrees.
+            ``"multilabel"``: zeros and ones of the same shape, correct where a whole row agrees.
 
     Raises:
         RuntimeError: `eval` before any `update`.
@@ -268,8 +268,10 @@ class ConfusionMatrix(Metric):
 
     Args:
         num_classes: number of classes.
-        normalize: ``"no_norm"``, ``"target"``, ``"prediction"`` or ``"all"``.
-        threshold: a single probability above it means class 1.
+        normalize: what counts are divided by: ``"no_norm"`` (nothing), the number of items with
+            that label (``"target"``) or prediction (``"prediction"``), or of ``"all"`` items.
+        threshold: probability above which a prediction counts as class 1, if predictions are single
+            probabilities.
 
     Raises:
         ValueError: another `normalize`.
@@ -339,7 +341,7 @@ class Perplexity(Metric):
     """exp of the mean negative log probability of the labels (`mindspore.train.Perplexity`).
 
     Args:
-        ignore_label: labels of this value are left out.
+        ignore_label: label whose items are left out; None for none.
 
     Examples:
         >>> import duograph as ms
@@ -383,7 +385,9 @@ class Perplexity(Metric):
 class ROC(Metric):
     """Receiver operating characteristic (`mindspore.train.ROC`).
 
-    `eval` returns the false positive rates, the true positive rates and their thresholds.
+    `eval` returns the false positive rates, the true positive rates and their thresholds: arrays
+    for one class (the default), lists of one array per class if `class_num` is greater. With one
+    class, items with the label `pos_label` (default 1) are the positive ones.
 
     Examples:
         >>> import duograph as ms
@@ -437,7 +441,10 @@ def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
 
 @explaining
 def auc(x: ArrayLike, y: ArrayLike, reorder: bool = False) -> float:
-    """Area under a curve by the trapezoidal rule (`mindspore.train.auc`).
+    """Return the area under a curve by the trapezoidal rule (`mindspore.train.auc`).
+
+    `x` and `y` are the coordinates of its points; with `reorder`, they are sorted by x first. The
+    area is positive for decreasing x, too.
 
     Raises:
         ValueError: x and y differ in length.
@@ -460,7 +467,7 @@ def auc(x: ArrayLike, y: ArrayLike, reorder: bool = False) -> float:
 
 
 class Dice(Metric):
-    """2 |x y| / (|x|^2 + |y|^2) of each batch, summed and divided by the number of samples
+    """Sum of 2 |x y| / (|x|^2 + |y|^2) of all batches, divided by the number of samples
     (`mindspore.train.Dice`).
 
     Examples:

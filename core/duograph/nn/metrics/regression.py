@@ -54,7 +54,7 @@ class Loss(Metric):
 class _Distance(Metric):
     """Base class of metrics that add up an error over all samples.
 
-    A subclass implements `_error`.
+    A subclass implements `_error`, which returns the error of one batch.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class CosineSimilarity(Metric):
     Args:
         similarity: ``"cosine"``, or ``"dot"`` for the dot product.
         reduction: ``"none"``, or ``"mean"`` or ``"sum"`` over the last axis.
-        zero_diagonal: set the similarity of each row with itself to zero.
+        zero_diagonal: whether to set the similarity of each row with itself to zero.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
-"""Metrics of single fields: BleuScore of translations, ConfusionMatrixMetric of segmentations,
-OcclusionSensitivity of image classifiers.
+"""Metrics of one field of application each: translations, segmentations and image classifiers.
 
-`Model.eval` and user code call them. They compute on the host in NumPy.
+BleuScore rates translations, ConfusionMatrixMetric segmentations, and OcclusionSensitivity image
+classifiers. `Model.eval` and user code call them. They compute on the host in NumPy.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class BleuScore(Metric):
     translation.
 
     Args:
-        n_gram: longest sequence of words, 1 to 4.
-        smooth: add 1 to the counts (Lin and Och, 2004).
+        n_gram: number of words in the longest sequences that are compared, 1 to 4.
+        smooth: whether to add 1 to the counts (Lin and Och, 2004).
 
     Raises:
         RuntimeError: `eval` before any `update`.
         TypeError: an argument of the wrong kind.
-        ValueError: another n, or lists of different lengths.
+        ValueError: `n_gram` above 4, or lists of different lengths.
 
     Examples:
         >>> from duograph import train
@@ -173,17 +173,18 @@ class ConfusionMatrixMetric(Metric):
     Inputs: predictions and labels (N, C, ...) of zeros and ones, one-hot in the second axis.
 
     Args:
-        skip_channel: leave out the first class, if there are several.
+        skip_channel: whether to leave out the first class, if there are several.
         metric_name: one of ``"sensitivity"``, ``"specificity"``, ``"precision"``,
             ``"negative predictive value"``, ``"miss rate"``, ``"fall out"``,
             ``"false discovery rate"``, ``"false omission rate"``, ``"prevalence threshold"``,
             ``"threat score"``, ``"accuracy"``, ``"balanced accuracy"``, ``"f1 score"``,
             ``"matthews correlation coefficient"``, ``"fowlkes mallows index"``,
             ``"informedness"``, ``"markedness"``, or one of their usual abbreviations.
-        calculation_method: compute the rate of every sample and class, and the mean of these;
-            else the rate of the sums.
+        calculation_method: whether to compute the rate of every sample and class, then the mean of
+            these rates; otherwise the rate is that of the summed counts.
         decrease: how the rates of a batch are reduced: ``"mean"``, over the classes of each sample
-            first, or ``"sum"``. The others of MindSpore leave arrays, which `eval` cannot add up.
+            first, or ``"sum"``. With MindSpore's other values, `update` raises ValueError, because
+            they leave arrays, which `eval` cannot add up.
 
     Raises:
         RuntimeError: `eval` before any `update`.
@@ -261,8 +262,9 @@ class ConfusionMatrixMetric(Metric):
     def _reduced(self, rates: Array) -> tuple[float, int]:
         """Reduce the metric of one batch (N, C) to (number, weight of the batch).
 
-        NaN entries are left out. The number is the sum of the others, with their count as weight;
-        or the mean over samples of the mean over classes, with the number of samples as weight.
+        NaN entries are left out. With `decrease` "sum" of the constructor, the number is the sum of
+        the others and the weight their count. With "mean", the number is the mean over samples of
+        the mean over classes, and the weight the number of samples.
         """
         known = ~np.isnan(rates)
         rates = np.where(known, rates, 0.0)
@@ -289,19 +291,20 @@ class ConfusionMatrixMetric(Metric):
 
 
 class OcclusionSensitivity(Metric):
-    """How much the score of a class falls when a part of the image is covered (Zeiler and Fergus,
-    2014; `mindspore.train.OcclusionSensitivity`).
+    """Decrease of the score of a class while a part of the image is covered
+    (`mindspore.train.OcclusionSensitivity`).
 
-    A box of elements with the value `pad_val` covers a part of the image and moves over it.
-    Inputs: the network, a Cell; one image (1, ...), and its class. `eval` returns, for each
-    position of the box, by how much the score falls.
+    A box of elements with the value `pad_val` covers a part of the image and moves over it (Zeiler
+    and Fergus, 2014). Inputs: the network, a Cell; one image (1, ...), and its class. `eval`
+    returns, for each position of the box, by how much the score falls.
 
     Args:
         pad_val: float, the value of covered elements.
-        margin: int, or a list of one for each axis of the image: how far the box reaches from its
-            middle.
-        n_batch: how many covered images the network sees at once.
-        b_box: list ``[min, max, min, max, ...]`` of the positions in each axis; -1 is the end.
+        margin: int, or a list with one int for each axis of the image: number of elements from the
+            middle of the box to its edge.
+        n_batch: number of covered images that the network gets in one call.
+        b_box: list ``[min, max, min, max, ...]`` of the first and last position of the box's middle
+            along each axis; a negative max stands for the end of the axis. None for all positions.
 
     Raises:
         RuntimeError: `eval` before any `update`, several images, or several classes.

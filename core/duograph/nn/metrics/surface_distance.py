@@ -1,7 +1,7 @@
-"""Metrics of the distance between the surfaces of two segmentations: Hausdorff, mean, root mean
-square.
+"""Metrics of the distance between the surfaces of two segmentations.
 
-`Model.eval` and user code call them. Distances are computed between all pairs of surface points.
+They are the Hausdorff, the mean and the root mean square distance. `Model.eval` and user code call
+them. Distances are computed between all pairs of surface points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAIRS = 1 << 20  # distances that are held in memory at once
 
 
 def surface(mask: Array) -> Array:
-    """Return the points of a mask that have a neighbour outside of it, or lie at the border."""
+    """Return a mask of the points of `mask` that have a neighbour outside the mask or the array."""
     inner = mask.copy()
     padded = np.pad(mask, 1)
     middle = (slice(1, -1),) * mask.ndim
@@ -32,7 +32,11 @@ def surface(mask: Array) -> Array:
 
 
 def nearest(points: Array, others: Array, kind: str) -> Array:
-    """Return the distance of each point (n, axes) to the nearest of the others (m, axes)."""
+    """Return the distance of each point (n, axes) to the nearest of the others (m, axes).
+
+    `kind` is the distance: "euclidean", "chessboard" or "taxicab". Distances are infinite if there
+    are no other points.
+    """
     if not len(others):
         return np.full(len(points), np.inf)
     found = []
@@ -48,7 +52,7 @@ def nearest(points: Array, others: Array, kind: str) -> Array:
 
 
 class _SurfaceMetric(Metric):
-    """Base class of surface metrics; stores the surface points of the last prediction and label."""
+    """Base class of surface metrics; stores surface points of the last prediction and label."""
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
@@ -93,7 +97,8 @@ class _SurfaceMetric(Metric):
     def _distances(self, back: bool = False) -> Array:
         """Return the distance of each point of the prediction's surface to the label's surface.
 
-        With `back`, those of the label's points to the prediction's surface.
+        With `back`, return the distance of each point of the label's surface to the prediction's
+        surface.
         """
         if self._points is None:
             raise no_batches_error(type(self).__name__)
@@ -105,14 +110,17 @@ class HausdorffDistance(_SurfaceMetric):
     """Largest distance of a surface point from the other surface
     (`mindspore.train.HausdorffDistance`).
 
-    Inputs: prediction and label of one shape, and the class to compare; `eval` looks at the last
-    update. Without a point in one of them, the distance is infinite.
+    Inputs: prediction and label of the same shape, and the class to compare; `eval` uses the last
+    update only. If the class does not occur in one of the two, the distance is infinite.
 
     Args:
         distance_metric: ``"euclidean"``, ``"chessboard"`` or ``"taxicab"``.
-        percentile: float from 0 to 100, of the distances, instead of the largest one.
-        directed: only from the prediction to the label; else the larger one of both directions.
-        crop: cut both to the box that holds the class, so that its border counts as surface.
+        percentile: float from 0 to 100: which percentile of the distances to return; None for the
+            largest distance.
+        directed: whether to measure only from the prediction to the label; otherwise the result is
+            the larger one of both directions.
+        crop: whether to cut both inputs to the box around the class, so that points at the border
+            of the box count as surface.
 
     Raises:
         RuntimeError: `eval` before any `update`.
@@ -168,14 +176,15 @@ class MeanSurfaceDistance(_SurfaceMetric):
     """Mean distance of the surface points from the other surface
     (`mindspore.train.MeanSurfaceDistance`).
 
-    Inputs: as of `HausdorffDistance`.
+    Inputs: as for `HausdorffDistance`.
 
     Args:
-        symmetric: the mean of both directions, instead of that from prediction to label.
-        distance_metric: as of `HausdorffDistance`.
+        symmetric: whether to average both directions, instead of measuring from prediction to label
+            only.
+        distance_metric: as for `HausdorffDistance`.
 
     Raises:
-        RuntimeError, TypeError, ValueError: as of `HausdorffDistance`.
+        RuntimeError, TypeError, ValueError: as for `HausdorffDistance`.
 
     Examples:
         >>> import numpy as np
@@ -210,7 +219,7 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
     """Root of the mean square distance of the surface points from the other surface
     (`mindspore.train.RootMeanSquareDistance`).
 
-    Inputs, arguments and errors: as of `MeanSurfaceDistance`.
+    Inputs, arguments and errors: as for `MeanSurfaceDistance`.
 
     Examples:
         >>> import numpy as np

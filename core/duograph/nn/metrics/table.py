@@ -1,4 +1,7 @@
-"""The table of evaluation metrics by name, which `get_metric_fn` and `Model` look up."""
+"""The table of evaluation metrics by name.
+
+`get_metric_fn` and `Model` look metrics up here.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def names() -> list[str]:
 
 @explaining
 def get_metric_fn(name: str, *args: object, **kwargs: object) -> Metric:
-    """Create a metric by name (`mindspore.train.get_metric_fn`).
+    """Return a new metric, made by its name (`mindspore.train.get_metric_fn`).
 
     Raises:
         KeyError: no metric has that name.

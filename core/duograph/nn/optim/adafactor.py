@@ -1,4 +1,8 @@
-"""AdaFactor, an optimiser whose state grows with the rows and columns of a weight only."""
+"""AdaFactor, an optimiser whose state for a matrix has one number per row and column.
+
+`nn` exports it. It keeps mean squares of rows and columns instead of those of elements, so that its
+state is small for large weights.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +35,18 @@ class AdaFactor(Optimizer):
     Args:
         params: see `Optimizer`. A group's ``lr`` needs ``relative_step=False``.
         learning_rate: see `Optimizer`; None with `relative_step`.
-        eps: two numbers of 0 or more: added to the squared gradient, and the least `rms` of a
-            Parameter for `scale_parameter`.
-        clip_threshold: above 0; greatest root of the mean square of an update.
-        decay_rate: inside (0, 1).
-        beta1: 0 or more and below 1; None or 0 for no m.
+        eps: two non-negative numbers: the first is added to the squared gradient, the second is the
+            least `rms` of a Parameter for `scale_parameter`.
+        clip_threshold: largest root mean square of an update, above 0.
+        decay_rate: exponent in the formula of b, inside (0, 1).
+        beta1: decay of the mean update m, 0 or more and below 1; None or 0 for no m.
         weight_decay: a number, 0 or more and below 1; without groups it concerns every Parameter.
-        scale_parameter: multiply the rate by ``max(eps[1], rms(p))``. Not done if `learning_rate`
-            is a Tensor, a list or a schedule.
-        relative_step: the rate is ``min(0.01, 1 / sqrt(step))``, before `scale_parameter`.
-        warmup_init: it is ``min(1e-6 * step, 1 / sqrt(step))``.
-        compression: keep v of Parameters with fewer than two axes in float16.
+        scale_parameter: whether to multiply the rate by ``max(eps[1], rms(p))``. This has no effect
+            if `learning_rate` is a Tensor, a list or a schedule.
+        relative_step: whether the rate, before `scale_parameter`, is ``min(0.01, 1 / sqrt(step))``.
+        warmup_init: whether the rate of `relative_step` is ``min(1e-6 * step, 1 / sqrt(step))``
+            instead.
+        compression: whether to store v of Parameters with fewer than two axes in float16.
         loss_scale: gradients are divided by it.
 
     Raises:
@@ -120,7 +125,13 @@ class AdaFactor(Optimizer):
     def _means(
         self, infix: str, shape: Callable[[Shape], Shape], vector: DType | None = None
     ) -> ParameterTuple:
-        """Create a mean square for each Parameter; `vector` is the dtype of those of vectors."""
+        """Create a mean square Parameter for each Parameter of the optimiser; return them all.
+
+        Args:
+            infix: part of the names before the Parameter's own name.
+            shape: function from a Parameter's shape to that of its mean square.
+            vector: dtype for Parameters with fewer than two axes; None means the Parameter's own.
+        """
         return ParameterTuple([
             Parameter(
                 initializer(0, shape(p.shape), (vector if p.ndim < 2 else None) or p.dtype),
@@ -159,7 +170,10 @@ class AdaFactor(Optimizer):
         param.set_data((wide - moved).astype(param.dtype))
 
     def _mean_square(self, i: int, square: Tensor, step: Tensor) -> Tensor:
-        """Move the mean squares of Parameter number `i` on; return that of each element."""
+        """Update the mean square of the gradient of Parameter number `i`; return one per element.
+
+        `square` is the squared gradient, `step` the number of the step.
+        """
         kept = 1.0 - ops.pow(step, -self.decay_rate)
 
         def moved_on(mean: Parameter, new: Tensor) -> Tensor:

@@ -51,11 +51,11 @@ class Adam(_BiasCorrected):
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.001 by
             default.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: added to the denominator, above 0.
-        use_locking: taken; updates never race.
-        use_nesterov: use Nesterov momentum.
-        use_amsgrad: divide by the largest second moment so far (Reddi et al., 2018).
-        use_lazy, use_offload: taken; gradients are dense and stay on the device.
+        eps: number that is added to the denominator, above 0.
+        use_locking: accepted without effect; updates never race.
+        use_nesterov: whether to use Nesterov momentum.
+        use_amsgrad: whether to divide by the largest second moment so far (Reddi et al., 2018).
+        use_lazy, use_offload: accepted without effect; gradients are dense and stay on the device.
 
     Raises:
         ValueError: an argument out of range, or `use_nesterov` together with `use_amsgrad`.
@@ -170,7 +170,7 @@ class AdamWeightDecay(Optimizer):
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: added to the denominator, above 0; 1e-6 by default.
+        eps: number that is added to the denominator, above 0; 1e-6 by default.
 
     Raises:
         ValueError: an argument out of range.
@@ -202,7 +202,7 @@ class AdamWeightDecay(Optimizer):
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
         """Return the gradients unchanged.
 
-        The Adam update itself applies the step's weight decay.
+        It stores the step's weight decay, which `update` applies itself.
         """
         self._current_decay = self._decay_now()
         return tuple(gradients)

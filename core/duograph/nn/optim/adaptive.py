@@ -1,5 +1,7 @@
-"""Optimisers that adapt the learning rate to each element or layer: RMSProp, Adagrad, Adadelta,
-FTRL, Lamb, LARS, Rprop and ASGD. Most updates are one fused op.
+"""Optimisers that adapt the learning rate to each element or layer.
+
+These are RMSProp, Adagrad, Adadelta, FTRL, Lamb, LARS, Rprop and ASGD; `nn` exports them. Most
+updates are one fused op.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ __all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "A
 class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012; `mindspore.nn.RMSProp`).
 
-    `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p -
-    m`; `centered` subtracts the squared mean gradient from s. At first s is 1 and m is 0.
+    For a gradient g: `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s +
+    epsilon); p = p - m`; `centered` subtracts the squared mean gradient from s. At first s is 1 and
+    m is 0.
 
     Raises:
         ValueError: an argument out of range.
@@ -128,8 +131,8 @@ class ProximalAdagrad(Optimizer):
     Args:
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`.
         accum: initial value of `a`.
-        l1, l2: 0 or more.
-        use_locking: updates never run at the same time, so it is moot.
+        l1, l2: strengths of the regularisation, non-negative.
+        use_locking: accepted without effect; updates never run at the same time.
 
     Raises:
         ValueError: an argument out of range.
@@ -218,7 +221,7 @@ class FTRL(Optimizer):
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant
             above 0.
         initial_accum: initial value of the accumulator.
-        lr_power: 0 or less.
+        lr_power: exponent by which the rate depends on the accumulator, 0 or less.
         l1, l2: strengths of the regularisation.
 
     Raises:
@@ -279,7 +282,7 @@ class Lamb(Optimizer):
     Args:
         params, learning_rate, weight_decay: see `Optimizer`.
         beta1, beta2: decay of the moments, inside (0, 1).
-        eps: added to the denominator, above 0.
+        eps: number that is added to the denominator, above 0.
 
     Raises:
         ValueError: an argument out of range.
@@ -330,7 +333,10 @@ class Lamb(Optimizer):
         v.set_data(v1)
 
     def _norms(self, i: int, param: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the norms of Parameter number `i` and of its step, of which these may be parts."""
+        """Return the norms of the whole Parameter number `i` and of its whole step `direction`.
+
+        `param` and `direction` are this rank's parts if ranks divide the update.
+        """
         if self.sharding is None or not self.sharding.sharded[i]:
             return _norm(param), _norm(direction)
         squares = [ops.square(x).sum() for x in (param, direction)]
@@ -347,9 +353,9 @@ class LARS(Optimizer):
 
     Args:
         optimizer: the optimiser that updates the Parameters.
-        epsilon: added to the denominator.
-        coefficient: trust coefficient.
-        use_clip: never raise a rate above that of the optimiser.
+        epsilon: number that is added to the denominator.
+        coefficient: trust coefficient of the formula.
+        use_clip: whether to limit each rate to that of the optimiser.
         lars_filter: predicate of a Parameter; by default it rejects those with ``LayerNorm`` or
             ``bias`` in their names.
 

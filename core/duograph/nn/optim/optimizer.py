@@ -63,7 +63,7 @@ class Optimizer(Cell):
         weight_decay: number, or a Cell from global_step to a number; its product with the weights
             is added to the gradient. Without groups, Parameters with ``beta`` or ``gamma`` in
             their names are exempt.
-        loss_scale: gradients are divided by it.
+        loss_scale: factor of the loss, by which gradients are divided.
 
     Attributes:
         parameters: ParameterTuple, in the order of the gradients.
@@ -157,7 +157,7 @@ class Optimizer(Cell):
         Args:
             owner: the optimiser's name in messages.
             rate: the argument.
-            name: name of the new Parameter; that of a new schedule holds the rates.
+            name: name of the new Parameter; in a new schedule, it holds the rates.
         """
         if isinstance(rate, LearningRateSchedule):
             return rate
@@ -203,7 +203,7 @@ class Optimizer(Cell):
     def _init_ungrouped(
         self, owner: str, parameters: Sequence[object], learning_rate: Rate, decay: Decay
     ) -> None:
-        """Set up the optimiser from Parameters without groups, which share one rate and decay.
+        """Set up the optimiser from Parameters without groups, which have one rate and decay.
 
         `owner` is the optimiser's name in messages.
         """
@@ -243,7 +243,7 @@ class Optimizer(Cell):
     ) -> None:
         """Store the settings of all Parameters as tuples with one item per Parameter.
 
-        `entries` has them in the order of the update. Without a group of its own rate, the
+        `entries` has them in the order of the update. If no group has a rate of its own, the
         optimiser stores `common_rate` alone. `owner` is the optimiser's name in messages.
         """
         self.parameters = unique_parameters(owner, [e.parameter for e in entries])
@@ -260,7 +260,7 @@ class Optimizer(Cell):
         self.group_params = self.parameters
 
     def _store_decay(self) -> None:
-        """Store the weight decay in the forms that subclasses of users read."""
+        """Store the weight decay in the attributes that users' subclasses read."""
         decay = self._decay
         decays = decay if isinstance(decay, tuple) else (decay,)
         shown = tuple(d if isinstance(d, Cell) else Tensor(d, float32) for d in decays)
@@ -288,7 +288,10 @@ class Optimizer(Cell):
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
     def get_lr_parameter(self, param: Parameter | Sequence[Parameter]) -> Any:
-        """Return the Parameter or schedule that holds a Parameter's rate; for a list, a list."""
+        """Return the Parameter or schedule that holds the learning rate of a Parameter.
+
+        For a list of Parameters, a list is returned.
+        """
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
         if not isinstance(param, Parameter):
@@ -318,7 +321,7 @@ class Optimizer(Cell):
         return decay(self.global_step) if isinstance(decay, Cell) else decay
 
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients plus decay * weights * loss_scale."""
+        """Return the gradients plus decay * weights * loss_scale; a gradient None stays None."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         decay = self._decay_now()
@@ -331,7 +334,7 @@ class Optimizer(Cell):
         )
 
     def _fitting(self, parameter: Tensor, like: Tensor) -> Tensor:
-        """Return a Parameter, or this rank's part of it if `like` is one."""
+        """Return `parameter`, or this rank's part of it if `like` has the shape of the part."""
         return parameter if self.sharding is None else self.sharding.fitting(parameter, like)
 
     def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -341,7 +344,10 @@ class Optimizer(Cell):
         return tuple(g * self.reciprocal_scale for g in gradients)
 
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Tensor, ...]:
-        """Subtract the mean over all axes but the first, in the groups with grad_centralization."""
+        """Return gradients minus their mean over all axes but the first.
+
+        Only gradients of groups with ``grad_centralization`` change.
+        """
         centralized = self.grad_centralization
         if not isinstance(centralized, tuple):
             return tuple(gradients)
@@ -351,7 +357,7 @@ class Optimizer(Cell):
         )
 
     def broadcast_params(self, optim_result: object) -> object:
-        """Return the updated Parameters; one device has all of them."""
+        """Return `optim_result` unchanged, because one device has all updated Parameters."""
         return optim_result
 
     def _is_dynamic_lr_or_weight_decay(self) -> bool:
@@ -421,16 +427,16 @@ class Optimizer(Cell):
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
     ) -> None:
-        """Compute and `write` the new value of the optimiser's Parameter number `i`.
+        """Compute the new value of Parameter number `i`, and set it with `write`.
 
         Every subclass that does not override `construct` implements it. The gradient is still
-        multiplied by the loss scale; `scale` is its reciprocal. Where ranks share the update,
-        `param` and `grad` are this rank's parts, 1-d Tensors.
+        multiplied by the loss scale; `scale` is its reciprocal. Where the update is divided among
+        ranks, `param` and `grad` are this rank's parts, 1-d Tensors.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
 
     def write(self, param: Tensor, value: Tensor) -> None:
-        """Set the new value of what `update` got as `param`."""
+        """Set the new value of `param`, the Parameter or part of one that `update` got."""
         if isinstance(param, Parameter):
             param.set_data(value)
         else:
@@ -463,8 +469,8 @@ class Optimizer(Cell):
     def _state(self, prefix: str, init: Init = "zeros", separator: str = ".") -> ParameterTuple:
         """Create a state Parameter, such as a moment, for each Parameter; return them all.
 
-        Each has its Parameter's shape and dtype, and the name prefix + separator + name. Where
-        ranks share the update, it has the shape of this rank's part.
+        Each has its Parameter's shape and dtype, and the name prefix + separator + name. Where the
+        update is divided among ranks, it has the shape of this rank's part.
         """
         found = []
         for i, p in enumerate(self.parameters):
@@ -478,7 +484,7 @@ class Optimizer(Cell):
         return ParameterTuple(found)
 
     def _update_shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
-        """Return the shape of what `update` gets of Parameter number `i`."""
+        """Return the shape in which `update` gets Parameter number `i`, its own or a part's."""
         return parameter.shape if self.sharding is None else self.sharding.shape(i, parameter)
 
     @property

@@ -21,10 +21,10 @@ LearningRate: TypeAlias = Parameter | LearningRateSchedule
 
 
 class Groups(NamedTuple):
-    """The parameter groups of an optimiser, read.
+    """The parameter groups of an optimiser after they have been read and checked.
 
     Attributes:
-        entries: one for each Parameter, in the order of the gradients.
+        entries: a `GroupEntry` for each Parameter, in the order of the gradients.
         own_rates: whether a group has a learning rate of its own.
         ordered: whether a group of ``order_params`` gave the order.
     """
@@ -109,7 +109,8 @@ def unique_parameters(owner: str, parameters: Sequence[Parameter]) -> ParameterT
 def checked_decay(owner: str, value: object) -> Decay:
     """Return the `weight_decay` argument of an optimiser after checking it.
 
-    It must be a Cell or a number of 0 or more. `owner` is the optimiser's name in messages.
+    It must be a Cell (a schedule) or a non-negative number. `owner` is the optimiser's name in
+    messages.
     """
     if isinstance(value, Cell):
         return value
@@ -134,8 +135,9 @@ def read_groups(
     Args:
         owner: the optimiser's name in messages.
         groups: the dictionaries that the user gave.
-        common_rate, decay: of groups that have none of their own.
-        rate_of: makes the Parameter or schedule of a group's rate, from the rate and a name.
+        common_rate, decay: learning rate and weight decay of groups that have none of their own.
+        rate_of: function that makes the Parameter or schedule of a group's rate, from the rate and
+            a name.
     """
     order: list[Parameter] | None = None
     own_rates = False

@@ -19,15 +19,15 @@ __all__ = ["SGD", "Momentum"]
 class SGD(Optimizer):
     """Stochastic gradient descent (`mindspore.nn.SGD`).
 
-    The velocity starts as the first gradient; then `v = momentum * v + (1 - dampening) * g` and
+    The velocity v starts as the first gradient; then `v = momentum * v + (1 - dampening) * g` and
     `p = p - lr * v`, or `p = p - lr * (g + momentum * v)` with `nesterov`.
 
     Args:
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`; the rate is 0.1 by
             default.
-        momentum: 0 or more.
-        dampening: 0 to 1.
-        nesterov: needs momentum above 0 and no dampening.
+        momentum: factor of the velocity, a non-negative number.
+        dampening: reduction of the gradient's weight in the velocity, 0 to 1.
+        nesterov: whether to use Nesterov momentum; it needs momentum above 0 and no dampening.
 
     Raises:
         ValueError: an argument out of range.
@@ -81,8 +81,8 @@ class Momentum(Optimizer):
 
     Args:
         params, learning_rate, weight_decay, loss_scale: see `Optimizer`.
-        momentum: 0 or more.
-        use_nesterov: `p = p - lr * (g + momentum * v)`.
+        momentum: factor of the velocity v, a non-negative number.
+        use_nesterov: whether the update is `p = p - lr * (g + momentum * v)` instead.
 
     Raises:
         ValueError: an argument out of range.

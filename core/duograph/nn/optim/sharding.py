@@ -1,9 +1,10 @@
 """ZeRO-1: optimiser state sharded over data-parallel ranks (Rajbhandari et al., 2020).
 
-`set_auto_parallel_context(enable_parallel_optimizer=True)` asks for it; an optimiser that is then
-made has a `Sharding`. A step reduce-scatters the gradients (or slices reduced ones), updates the
-local shards of the Parameters, and all-gathers the new Parameters. Shards are the flat ones of
-`ranks.buckets`; element-wise updates give the same bits on shards.
+`set_auto_parallel_context(enable_parallel_optimizer=True)` enables it for optimisers that are made
+later; each of these has a `Sharding`. A step reduce-scatters the gradients (or slices reduced
+ones), updates the local shards of the Parameters, and all-gathers the new Parameters. A shard is a
+1-d slice of the flattened tensor, see `ranks.buckets`; element-wise updates compute the same bits
+on shards as on whole tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ THRESHOLD = 64  # KiB; the state of smaller Parameters is replicated, as in Mind
 
 
 def buckets(tensors: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Tensor]]:
-    """Split tensors into runs of at most `most` bytes, a larger tensor alone."""
+    """Split tensors into consecutive runs of at most `most` bytes, or of one larger tensor."""
     runs: list[list[Tensor]] = []
     room = 0
     for x in tensors:
@@ -46,8 +47,8 @@ class Sharding:
 
     Attributes:
         group: name of the data-parallel group.
-        rank: of this process in the group.
-        size: of the group.
+        rank: number of this rank in the group.
+        size: number of ranks in the group.
         sharded: for each Parameter, whether a rank stores and updates only a shard of its state.
     """
 
@@ -65,11 +66,11 @@ class Sharding:
         return (part_length(parameter.size, self.size),) if self.sharded[i] else parameter.shape
 
     def stored(self, i: int, parameter: Tensor) -> Part | None:
-        """Return which shard the state of Parameter `i` is; None if it is replicated."""
+        """Return which shard this rank's state of Parameter `i` is; None if it is replicated."""
         return Part(parameter.shape, self.rank, self.size) if self.sharded[i] else None
 
     def fitting(self, x: Tensor, like: Tensor) -> Tensor:
-        """Return a replicated Parameter if it has the shape of `like`, else this rank's shard."""
+        """Return a replicated tensor `x` if `like` has its shape, else this rank's shard of `x`."""
         return x if x.shape == like.shape else self.part(x)
 
     def reduce_scatter(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -87,7 +88,10 @@ class Sharding:
         return found
 
     def write(self, updated: Sequence[tuple[Parameter, Tensor]]) -> None:
-        """All-gather the new values of Parameters, of which each rank has computed its shard."""
+        """All-gather the new values of Parameters from the shards that the ranks have computed.
+
+        `updated` has pairs of a Parameter and this rank's shard of its new value.
+        """
         whole = {id(part): p for p, part in updated}
         for bucket in buckets([part for _, part in updated], BUCKET_BYTES // self.size):
             into = [whole[id(part)] for part in bucket]
@@ -100,12 +104,12 @@ class Sharding:
 
 
 def sharding_of(owner: str, parameters: Sequence[Parameter], needs_whole: str) -> Sharding | None:
-    """Return the sharding of the state of an optimiser that is being made; None: replicated.
+    """Return the sharding of a new optimiser's state over ranks; None if the state is replicated.
 
     Args:
         owner: name of the optimiser.
-        parameters: what it updates.
-        needs_whole: why it must update unsharded Parameters; "" if it need not.
+        parameters: the Parameters that it updates.
+        needs_whole: reason why it must update unsharded Parameters; "" if it need not.
 
     Raises:
         UnsupportedOpError: `enable_parallel_optimizer` is set, and the optimiser needs unsharded

@@ -1,7 +1,7 @@
 """Probability distributions and bijectors (`mindspore.nn.probability`).
 
 Users import `nn.probability.distribution` and `nn.probability.bijector`; `import duograph` loads
-neither. The formulas are made of public ops, so gradients and compiled code follow from them.
+neither. The formulas are made of public ops, so they have gradients and can be compiled.
 """
 
 from __future__ import annotations

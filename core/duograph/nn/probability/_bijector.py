@@ -1,8 +1,8 @@
-"""Bijector, the base class of invertible functions, and TransformedDistribution, which a bijector
-makes of a distribution.
+"""Bijector, the base class of invertible functions, and TransformedDistribution.
 
-The classes in `bijector/` derive from Bijector and hold formulas only. The two classes here stand
-together because a bijector that is called with a distribution returns a transformed one.
+A transformed distribution is the distribution of a bijector's results for samples of another
+distribution. The classes in `bijector/` derive from Bijector and hold formulas only. Both classes
+are in this module because a bijector that is called with a distribution returns a transformed one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class Bijector(Cell):
 
     A subclass defines ``_forward``, ``_inverse``, ``_forward_log_jacobian`` and
     ``_inverse_log_jacobian``. Called with a distribution, a bijector returns the distribution of
-    the transformed numbers; called with the name of a function, it calls that.
+    the transformed numbers; called with the name of a function, such as ``"forward"``, it calls
+    this function.
 
     Args:
-        is_constant_jacobian: the derivative is the same everywhere.
-        is_injective: the function takes no value twice.
-        name: str.
+        is_constant_jacobian: whether the derivative is the same everywhere.
+        is_injective: whether the function takes no value twice.
+        name: name used in error messages.
         dtype: floating dtype that values must have; None takes every floating dtype.
         param: dictionary of the constructor's arguments; ``param["param_dict"]`` holds the
             parameters by name.
@@ -95,7 +96,7 @@ class Bijector(Cell):
 
     @property
     def dtype(self) -> DType | None:
-        """Dtype that values must have, or None."""
+        """Dtype that values must have; None if every floating dtype is accepted."""
         return self._dtype
 
     @property
@@ -115,7 +116,7 @@ class Bijector(Cell):
 
     @property
     def batch_shape(self) -> tuple[int, ...] | None:
-        """Broadcast shape of the parameters, None without parameters."""
+        """Broadcast shape of the parameters; None if the bijector has no parameters."""
         return self._batch_shape
 
     @property
@@ -140,7 +141,7 @@ class Bijector(Cell):
         return made
 
     def _check_value(self, value: object, name: str) -> Tensor:
-        """Return `value` if it is a Tensor; `name` stands for it in the error.
+        """Return `value` if it is a Tensor; `name` is its name in the error.
 
         Raises:
             TypeError: another type.
@@ -181,7 +182,7 @@ class Bijector(Cell):
         return self._apply("forward", value, *args, **kwargs)
 
     def inverse(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
-        """Return the number for which the bijector has the result `value`, by element."""
+        """Return, for each element of `value`, the number that the bijector maps to it."""
         return self._apply("inverse", value, *args, **kwargs)
 
     def forward_log_jacobian(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
@@ -199,7 +200,7 @@ class Bijector(Cell):
         return super().__call__(*args, **kwargs)
 
     def construct(self, name: str, *args: object, **kwargs: object) -> Tensor:
-        """Call the function of that name.
+        """Call the function `name`, such as ``"forward"``, with the other arguments.
 
         Raises:
             ValueError: no such function.
@@ -219,15 +220,16 @@ class Bijector(Cell):
 
 
 class TransformedDistribution(Distribution):
-    """Distribution of the numbers that a bijector makes of those of another distribution
+    """Distribution of the results of a bijector for the numbers of another distribution
     (`mindspore.nn.probability.distribution.TransformedDistribution`).
 
     The parameters that functions take are those of the underlying distribution.
 
     Args:
-        bijector: Bijector; it must be increasing for `cdf` and what follows from it.
+        bijector: Bijector; it must be increasing for `cdf` and the functions that are derived from
+            `cdf`.
         distribution: Distribution of a floating dtype.
-        seed, name: as of `Distribution`.
+        seed, name: as for `Distribution`.
 
     Raises:
         TypeError: an argument of the wrong kind.
@@ -269,7 +271,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def bijector(self) -> Bijector:
-        """The bijector that makes the numbers."""
+        """The bijector that maps the samples of the underlying distribution."""
         return self._bijector
 
     @property

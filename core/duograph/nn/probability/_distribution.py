@@ -1,8 +1,8 @@
-"""Distribution, the base class of all distributions, and the rules that derive one function
-from another, such as the probability from its logarithm.
+"""Distribution, the base class of distributions, with the rules that derive its functions.
 
-The classes in `distribution/` derive from it and hold formulas only. It resolves parameters, casts
-values and dispatches names; it never computes a formula of one distribution.
+Such a rule derives one function from another, as the probability from its logarithm. The classes in
+`distribution/` derive from the base class and hold formulas only. The base class resolves
+parameters, casts values and dispatches names; it must not compute a formula of one distribution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class MissingFunctionError(DuographError, NotImplementedError):
-    """Error: a distribution has no formula for a function, and none to derive it from."""
+    """Raised if a distribution has no formula for a function, and none to derive it from."""
 
 
 def _not(x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class Distribution(Cell):
     further arguments.
 
     Args:
-        seed: int, 0 or more, of the samples; None or 0 uses the global seed.
+        seed: seed of the samples, a non-negative int; None or 0 uses the global seed.
         dtype: dtype of the samples.
         name: name of the distribution.
         param: dictionary of the constructor's arguments; ``param["param_dict"]`` holds the
@@ -176,7 +176,7 @@ class Distribution(Cell):
     def _add_parameter(self, value: Value, name: str) -> Tensor | None:
         """Register a parameter of the constructor, the default of later calls; return its Tensor.
 
-        None registers and returns None: every call must then pass the parameter.
+        For None it registers and returns None: every call must then pass the parameter.
         """
         made = None if value is None else as_parameter(self._name, name, value, self.parameter_type)
         self.default_parameters.append(made)
@@ -190,7 +190,7 @@ class Distribution(Cell):
             setattr(self, attribute, self._add_parameter(value, name))
 
     def _check_value(self, value: object, name: str) -> Tensor:
-        """Return `value` if it is a Tensor; `name` stands for it in the error.
+        """Return `value` if it is a Tensor; `name` is its name in the error.
 
         Raises:
             TypeError: another type.
@@ -202,7 +202,7 @@ class Distribution(Cell):
         return value
 
     def _check_param_type(self, *args: object) -> object:
-        """Return the parameters of one call, broadcast to one shape; None stands for the default.
+        """Return the parameters of one call, broadcast to a common shape; None means the default.
 
         Returns:
             Tensor if there is one parameter, else a tuple of Tensors.
@@ -236,8 +236,8 @@ class Distribution(Cell):
     ) -> list[Any]:
         """Return a call's parameters as a list in the constructor's order; None means the default.
 
-        They come by position (`args`) or name (`kwargs`); `function` is the called function in
-        errors.
+        They are given by position (`args`) or name (`kwargs`). Error messages name the called
+        function as `function`.
         """
         keywords = self._keywords or tuple(self.parameter_names)
         if len(args) > len(keywords):
@@ -258,7 +258,7 @@ class Distribution(Cell):
     def _resolved(
         self, function: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[Tensor, ...]:
-        """Return the parameters of one call, defaults filled in, as Tensors of one shape."""
+        """Return the parameters of one call, defaults filled in, as Tensors of the same shape."""
         found = self._check_param_type(*self._ordered(function, args, kwargs))
         return found if isinstance(found, tuple) else (found,)
 
@@ -292,7 +292,7 @@ class Distribution(Cell):
         return self._evaluate(function, _OF_DISTRIBUTIONS[function], args, kwargs)
 
     def prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
-        """Return the probability density, or for whole numbers the probability, of `value`."""
+        """Return the density at `value`, or for a discrete distribution its probability."""
         return self._of_value("prob", value, *args, **kwargs)
 
     def log_prob(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
@@ -300,7 +300,7 @@ class Distribution(Cell):
         return self._of_value("log_prob", value, *args, **kwargs)
 
     def cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
-        """Return the probability of numbers up to `value`."""
+        """Return the probability that a number of the distribution is at most `value`."""
         return self._of_value("cdf", value, *args, **kwargs)
 
     def log_cdf(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
@@ -308,7 +308,7 @@ class Distribution(Cell):
         return self._of_value("log_cdf", value, *args, **kwargs)
 
     def survival_function(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
-        """Return the probability of numbers greater than `value`."""
+        """Return the probability that a number of the distribution is greater than `value`."""
         return self._of_value("survival_function", value, *args, **kwargs)
 
     def log_survival(self, value: Tensor, *args: Value, **kwargs: Value) -> Tensor:
@@ -338,7 +338,7 @@ class Distribution(Cell):
     def _split(
         self, function: str, dist: object, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-        """Split the arguments of `kl_loss` or `cross_entropy` of this distribution a from b.
+        """Split the arguments of `kl_loss` or `cross_entropy` of distributions a (this one) and b.
 
         Returns (parameters of b, parameters of a); `dist` must name the class of both.
         """
@@ -375,7 +375,10 @@ class Distribution(Cell):
         return formula(dist, *other, *own)
 
     def cross_entropy(self, dist: str, *args: Value, **kwargs: Value) -> Tensor:
-        """Return the cross entropy H(a, b) = H(a) + KL(a||b), in nats; arguments as `kl_loss`."""
+        """Return the cross entropy H(a, b) = H(a) + KL(a||b), in nats.
+
+        The arguments are those of `kl_loss`.
+        """
         formula = getattr(self, "_cross_entropy", None)
         if formula is not None:
             return formula(dist, *args, **kwargs)
@@ -399,7 +402,7 @@ class Distribution(Cell):
         return found.astype(self._dtype)
 
     def get_dist_args(self, *args: Value, **kwargs: Value) -> tuple[Tensor | None, ...]:
-        """Return the parameters: those given here, and the constructor's for the others."""
+        """Return the parameters of one call; those that are not given are the constructor's."""
         given = self._ordered("get_dist_args", args, kwargs)
         for value, name in zip(given, self.parameter_names, strict=True):
             if value is not None:
@@ -410,12 +413,15 @@ class Distribution(Cell):
         )
 
     def get_dist_type(self) -> str:
-        """Return the name of the class, as `kl_loss` takes it; a user's subclass has its base's."""
+        """Return the name of the class, which `kl_loss` takes as `dist`.
+
+        For a user's subclass this is the name of its base class in this package.
+        """
         kinds = [c for c in type(self).__mro__ if c.__module__.startswith(f"{_PACKAGE}.")]
         return type(self).__name__ if kinds[0] is Distribution else kinds[0].__name__
 
     def construct(self, name: str, *args: object, **kwargs: object) -> Any:
-        """Call the function of that name.
+        """Call the function `name`, such as ``"prob"``, with the other arguments.
 
         Raises:
             NotImplementedError: no such function.
@@ -425,7 +431,7 @@ class Distribution(Cell):
         return getattr(self, name)(*args, **kwargs)
 
     def _draw_seed(self) -> int | None:
-        """Return the seed for one call of `sample`; None stands for the global one."""
+        """Return the seed for one call of `sample`; None means that of the global generator."""
         return self._seed or None
 
     def extend_repr(self) -> str:

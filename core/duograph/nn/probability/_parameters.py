@@ -41,8 +41,8 @@ def checked_dtype(owner: str, dtype: DTypeLike, whole: bool = False) -> DType:
 def parameter_dtype(owner: str, values: dict[str, Value], dtype: DType | None) -> DType:
     """Return the dtype in which the parameters of a distribution are kept.
 
-    It is that of the given Tensors and arrays, float32 for integers and float64; without any, it
-    is `dtype` if that is floating and else float32.
+    It is the dtype of the given Tensors and arrays, but float32 where they are integers or float64.
+    If there are none, it is `dtype` if that is floating, else float32.
 
     Raises:
         TypeError: Tensors or arrays of different dtypes.
@@ -96,7 +96,7 @@ def values_of(value: Tensor | None) -> Array | None:
 
 
 def check_positive(owner: str, name: str, value: Tensor | None, zero: bool = False) -> None:
-    """Raise ValueError if an element is 0 or less; with `zero`, if one is less than 0."""
+    """Raise ValueError if an element is 0 or less; with `zero`, if an element is below 0."""
     found = values_of(value)
     if found is not None and not np.all(found >= 0 if zero else found > 0):
         raise ArgumentValueError(
@@ -106,7 +106,7 @@ def check_positive(owner: str, name: str, value: Tensor | None, zero: bool = Fal
 
 
 def check_probability(owner: str, name: str, value: Tensor | None) -> None:
-    """Raise ValueError unless all elements lie between 0 and 1, the limits left out."""
+    """Raise ValueError unless all elements of a parameter lie strictly between 0 and 1."""
     found = values_of(value)
     if found is not None and not np.all((found > 0) & (found < 1)):
         raise ArgumentValueError(

@@ -31,7 +31,8 @@ Loss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"  # usually a LossBase
 
 
 class WithLossCell(Cell):
-    """A network and its loss: (data, label) to loss (`mindspore.nn.WithLossCell`).
+    """Cell of a network and its loss function: from (data, label) to the loss
+    (`mindspore.nn.WithLossCell`).
 
     Raises:
         TypeError: `backbone` is not a Cell.
@@ -63,8 +64,10 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network for evaluation: (data, label) to (loss, output, label)
+    """Cell that evaluates a network: from (data, label) to (loss, output, label)
     (`mindspore.nn.WithEvalCell`).
+
+    With `add_cast_fp32`, the output and a float16 label are cast to float32 first.
 
     Examples:
         >>> import duograph as ms
@@ -96,10 +99,10 @@ class ForwardValueAndGrad(Cell):
 
     Args:
         network: Cell or function.
-        weights: ParameterTuple, with `get_by_list`.
-        get_all: return the gradients of all inputs.
-        get_by_list: return the gradients of `weights`.
-        sens_param: the last input is the cotangent of the value.
+        weights: ParameterTuple; needed with `get_by_list`.
+        get_all: whether to return the gradients of all inputs.
+        get_by_list: whether to return the gradients of `weights`.
+        sens_param: whether the last input is the cotangent of the value.
 
     Examples:
         >>> import duograph as ms
@@ -143,7 +146,8 @@ class ForwardValueAndGrad(Cell):
 
 
 class WithGradCell(Cell):
-    """(data, label) to the gradients of the trainable Parameters (`mindspore.nn.WithGradCell`).
+    """Cell from (data, label) to the gradients of the trainable Parameters
+    (`mindspore.nn.WithGradCell`).
 
     Examples:
         >>> import duograph as ms
@@ -177,9 +181,9 @@ class TrainOneStepCell(Cell):
 
     Args:
         network: Cell from data to a loss.
-        optimizer: Optimizer; its Parameters get the gradients.
-        sens: factor of the loss.
-        return_grad: return (loss, gradients by name).
+        optimizer: Optimizer; gradients are computed for its Parameters.
+        sens: number by which all gradients are multiplied.
+        return_grad: whether to return (loss, gradients by name) instead of the loss.
 
     Attributes:
         network, optimizer, weights, grad, sens, grad_reducer: for subclasses that override
@@ -250,7 +254,10 @@ class TrainOneStepCell(Cell):
         )
 
     def _optimizer_sharding(self) -> Sharding | None:
-        """Return how ranks share the update, if nothing needs the whole gradients."""
+        """Return how ranks divide the optimiser's update, or None if they do not.
+
+        None is also returned if `return_grad` needs the whole gradients.
+        """
         optimizer = self.optimizer
         shares = isinstance(optimizer, Optimizer) and not self.return_grad
         return optimizer.sharding if shares else None

@@ -1,9 +1,9 @@
 """Data-parallel training: combining the gradients that ranks have computed.
 
-`TrainOneStepCell` asks `data_parallel_reducer`; users who write their own training step call
-`DistributedGradReducer`. Gradients are combined in buckets, one collective for each. In eager mode
-`TrainOneStepCell` starts a bucket as soon as the tape has its gradients (`EarlyReduction`); in
-compiled functions the pass `overlap_collectives` does the same.
+`TrainOneStepCell` gets its reducer from `data_parallel_reducer`; users who write their own training
+step call `DistributedGradReducer`. Gradients are combined in buckets, one collective for each. In
+eager mode `TrainOneStepCell` starts a bucket as soon as the tape has its gradients
+(`EarlyReduction`); in compiled functions the pass `overlap_collectives` does the same.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class DistributedGradReducer(Cell):
 
     Args:
         parameters: the Parameters; gradients come in the same order.
-        mean: whether to divide the sum by `degree`; None: as `gradients_mean` of
-            `set_auto_parallel_context` says.
-        degree: None: the number of ranks.
+        mean: whether to divide the sum by `degree`; None takes `gradients_mean` of
+            `set_auto_parallel_context`.
+        degree: divisor of the sum; None means the number of ranks.
         fusion_type: has no effect: buckets are formed by size.
         group: name of the group; ``""`` for all ranks.
 
@@ -102,7 +102,8 @@ class DistributedGradReducer(Cell):
 
         Args:
             grads: one for each Parameter.
-            sharding: says which Parameters have parts; gradients of the others are returned whole.
+            sharding: the optimiser's sharding; gradients of Parameters that it does not shard are
+                returned whole.
         """
         found: list[Any] = [None] * len(grads)
         for sharded in (False, True):
@@ -118,13 +119,15 @@ class DistributedGradReducer(Cell):
     def early(
         self, weights: Sequence[Parameter], sharding: Sharding | None = None
     ) -> contextlib.AbstractContextManager[EarlyReduction | None]:
-        """Within the context, combine the gradients of the next backward pass while it runs.
+        """Return a context manager that combines gradients during the next backward pass.
 
-        The context gives None in compiled functions, where a graph pass does it, and with one rank.
+        Its value is the `EarlyReduction`. It does nothing, and its value is None, in three cases:
+        in compiled functions (a graph pass combines the gradients early there), inside another
+        derivative, and with one rank.
 
         Args:
-            weights: the Parameters by which the function is differentiated, and nothing else.
-            sharding: as in `parts`; None: gradients are combined as a whole.
+            weights: all the Parameters with respect to which the function is differentiated.
+            sharding: as in `parts`; with None, every rank gets whole gradients.
         """
         if self.size == 1 or staged_builder() is not None or thread_state.derivative_depth:
             return contextlib.nullcontext(None)
@@ -143,8 +146,8 @@ class DistributedGradReducer(Cell):
 class EarlyReduction:
     """Combines gradients in buckets, in the order in which the tape completes them.
 
-    The tape reports each gradient (`autodiff.tape.LeafListener`). A full bucket starts at once; the
-    tape advances its transfers between kernels. `finish` waits.
+    The tape reports each gradient (`autodiff.tape.LeafListener`). The reduction of a full bucket
+    starts immediately; the tape advances its transfers between kernels. `finish` waits.
     """
 
     def __init__(
@@ -168,7 +171,10 @@ class EarlyReduction:
         thread_state.leaf_listener = None
 
     def complete(self, position: int, handle: Handle) -> None:
-        """Take a gradient, and start its bucket if that is full."""
+        """Add the finished gradient of weight number `position` to its bucket; start a full bucket.
+
+        `handle` is the gradient's buffer.
+        """
         self.reported[position] = handle
         sharded = self.sharded[position]
         bucket = self.open[sharded]
@@ -177,11 +183,11 @@ class EarlyReduction:
             self._start(sharded)
 
     def poll(self) -> None:
-        """Advance the transfers."""
+        """Advance the transfers of the started buckets, without blocking."""
         self.group.world.poll()
 
     def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Wait until the gradients of a finished backward pass are combined over the ranks."""
+        """Wait for the gradients of a finished backward pass; return them, combined over ranks."""
         for i, grad in enumerate(grads):
             if self.reported.get(i) is not grad._buf:
                 if i in self.reported:
@@ -221,10 +227,11 @@ def data_parallel_reducer(
 ) -> DistributedGradReducer | None:
     """Return the reducer of a training step, or None if gradients are not combined.
 
-    With `parameter_broadcast` the Parameters of the network take the values of rank 0.
+    If the parallel option `parameter_broadcast` is set, the Parameters of the network take the
+    values of rank 0.
 
     Raises:
-        ArgumentValueError: `device_num` was set to another number than that of the ranks.
+        ArgumentValueError: `device_num` was set to another number than the number of ranks.
     """
     if get_auto_parallel_context("parallel_mode") != "data_parallel":
         return None

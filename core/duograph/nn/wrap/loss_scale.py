@@ -1,6 +1,7 @@
 """Training steps with loss scaling, as Cells, which skip the update when a gradient overflows.
 
-`Model` and user code call them. The Cells that adjust the scale, its update rules, are here too.
+`Model` and user code call them. The module also has the Cells that adjust the scale after each
+step.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ T = TypeVar("T")
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """Divides the scale after an overflow and multiplies it after steps without one
+    """Update rule: divides the scale after an overflow, multiplies it after steps without one
     (`mindspore.nn.DynamicLossScaleUpdateCell`).
 
     Args:
         loss_scale_value: initial scale, above 0.
-        scale_factor: factor, above 0.
+        scale_factor: divisor and factor of the scale, above 0.
         scale_window: number of steps without overflow after which the scale grows.
 
     Inputs: the scale (a Parameter) and whether there was an overflow. Outputs: the overflow flag.
@@ -85,7 +86,7 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """Keeps the scale (`mindspore.nn.FixedLossScaleUpdateCell`).
+    """Update rule that leaves the loss scale unchanged (`mindspore.nn.FixedLossScaleUpdateCell`).
 
     Examples:
         >>> import duograph as ms
@@ -118,7 +119,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         optimizer: Optimizer.
         scale_sense: the scale, a Tensor () or (1,), or a Cell that updates the scale.
 
-    Outputs: loss, whether an overflow was found, the scale.
+    Outputs: the loss, whether an overflow was found, and the scale.
 
     Raises:
         TypeError: `scale_sense` is neither.
@@ -198,7 +199,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.scale_sense.set_data(sens.reshape(self.scale_sense.shape))
 
     def start_overflow_check(self, pre_cond: object, compute_input: T) -> tuple[Tensor, T]:
-        """Return (status, `compute_input`). Overflow is read from the gradients themselves."""
+        """Return (status, `compute_input`), where the status is a Tensor that is always False.
+
+        The overflow is found in the gradients, by `get_overflow_status`.
+        """
         return Tensor(False), compute_input
 
     def get_overflow_status(self, status: object, compute_output: object) -> Tensor:

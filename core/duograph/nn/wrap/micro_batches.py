@@ -41,7 +41,7 @@ class _Parts(Cell):
 
 
 def _part(value: object, i: int, count: int) -> object:
-    """Return part number `i` of a Tensor along its first axis; other values stay."""
+    """Return part number `i` of a Tensor along its first axis; return other values unchanged."""
     if not isinstance(value, Tensor):
         return value
     size = value.shape[0] // count
@@ -76,7 +76,7 @@ class GradAccumulationCell(_Parts):
 class MicroBatchInterleaved(_Parts):
     """`GradAccumulationCell` under another name (`mindspore.nn.MicroBatchInterleaved`).
 
-    MindSpore runs the parts beside each other on several processes.
+    MindSpore runs the parts in parallel on several processes; here one process runs them in turn.
 
     Examples:
         >>> import duograph as ms
@@ -92,7 +92,7 @@ class MicroBatchInterleaved(_Parts):
 class PipelineCell(_Parts):
     """`GradAccumulationCell` under another name (`mindspore.nn.PipelineCell`).
 
-    MindSpore runs the stages of the network on several processes.
+    MindSpore runs stages of the network on several processes; here one process runs the network.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
 """Minimisation and assignment with SciPy's signatures (`mindspore.scipy.optimize`).
 
-User code imports it. The loops run in Python on concrete values; the functions of the user are
-differentiated by `duograph.value_and_grad`.
+User code imports it. The loops run in Python on concrete values; `duograph.value_and_grad`
+differentiates the user's functions.
 """
 
 from __future__ import annotations

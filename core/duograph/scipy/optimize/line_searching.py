@@ -23,17 +23,17 @@ Objective = Callable[[Tensor], "tuple[Tensor, Tensor]"]  # value and gradient
 
 
 class LineSearchResults(NamedTuple):
-    """What a line search found.
+    """Result of a line search.
 
     Attributes:
         failed: whether no step meets the conditions.
         nit: number of iterations.
-        nfev: how often the function was evaluated.
-        ngev: how often its gradient was.
+        nfev: number of evaluations of the function.
+        ngev: number of evaluations of the gradient.
         k: number of the last iteration.
-        a_k: the step.
-        f_k: the function's value there.
-        g_k: its gradient there.
+        a_k: the step, as a factor of the direction.
+        f_k: the function's value after the step.
+        g_k: the function's gradient after the step.
         status: 0, or 1 if the search failed.
     """
 
@@ -51,7 +51,11 @@ class LineSearchResults(NamedTuple):
 def slopes_of(
     f: Callable[..., Tensor], jac: Callable[..., Tensor] | None, args: tuple[object, ...]
 ) -> Objective:
-    """Return a function of x alone that returns value and gradient."""
+    """Return a function of x alone that returns (value, gradient) of `f` at x.
+
+    `jac` is the gradient of `f`; with None, `f` is differentiated. Both are called with x and
+    `args`.
+    """
     if jac is None:
         both = value_and_grad(f, 0)
         return lambda x: both(x, *args)
@@ -84,7 +88,7 @@ class _Line:
 def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
     """Return the minimum of the cubic with values fa, fb and derivatives da, db at a and b.
 
-    If it is not well inside the interval, return the middle.
+    Returns the middle of the interval if the minimum is not well inside of it.
     """
     d1 = da + db - 3 * (fa - fb) / (a - b) if a != b else math.nan
     inside = d1 * d1 - da * db
@@ -107,9 +111,15 @@ def search(
     c2: float = 0.9,
     maxiter: int = 20,
 ) -> LineSearchResults:
-    """Return a step that meets the strong Wolfe conditions.
+    """Search along a direction for a step that meets the strong Wolfe conditions.
 
-    `first` is value and gradient at the start.
+    Args:
+        objective: function from a point to (value, gradient).
+        start: the point where the search starts.
+        direction: the direction of the search.
+        first: (value, gradient) at the start.
+        c1, c2: constants of the conditions, see `line_search`.
+        maxiter: largest number of iterations.
     """
     line = _Line(objective, start, direction)
     f0, d0 = float(first[0]), float(_ops.sum(first[1] * direction))
@@ -174,21 +184,21 @@ def line_search(
 
     Args:
         f: function of a Tensor of one axis that returns a Tensor without axes.
-        xk: where the search starts.
+        xk: point where the search starts.
         pk: the direction, along which `f` decreases.
         jac: gradient of `f`; None differentiates `f`.
         gfk: gradient at `xk`; None computes it.
         old_fval: value at `xk`; None computes it.
         old_old_fval: has no meaning here.
-        c1: how much of the decrease that the slope promises is wanted.
-        c2: how much of the slope may be left.
+        c1: fraction of the decrease predicted by the derivative at `xk` that a step must reach.
+        c2: fraction of the absolute derivative at `xk` along the direction that may remain.
         maxiter: largest number of iterations.
 
     Returns:
         LineSearchResults.
 
     Raises:
-        ValueError: `xk` and `pk` are not vectors of one size.
+        ValueError: `xk` and `pk` are not vectors of the same size.
 
     Examples:
         >>> import duograph as ms

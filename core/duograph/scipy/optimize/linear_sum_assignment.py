@@ -1,4 +1,4 @@
-"""The linear assignment problem, by shortest augmenting paths.
+"""Solves the linear assignment problem by shortest augmenting paths.
 
 Users call `linear_sum_assignment`. The algorithm is that of Jonker and Volgenant (1987) in the form
 of Crouse (2016); its time is cubic. It runs on the host and has no gradient.
@@ -22,7 +22,7 @@ __all__ = ["linear_sum_assignment"]
 class _Module(types.ModuleType):
     """The class of this module, which makes the module callable.
 
-    MindSpore's programs import the module by its path and call it as the function of its name.
+    Programs for MindSpore import the module by its path and call the module itself as the function.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
@@ -40,12 +40,12 @@ def linear_sum_assignment(
 
     Args:
         cost_matrix: Tensor of shape (m, n), real.
-        maximize: whether the sum shall be the largest instead.
-        dimension_limit: integer Tensor without axes; only so many columns are looked at.
+        maximize: whether to find the largest sum instead.
+        dimension_limit: integer Tensor without axes: number of first columns that are used.
 
     Returns:
         Two int64 Tensors of shape (min(m, n),): the rows in rising order, and the column of each.
-        With fewer columns by `dimension_limit`, -1 fills their ends.
+        If `dimension_limit` leaves fewer columns, the ends are filled with -1.
 
     Raises:
         TypeError: an argument of another type.

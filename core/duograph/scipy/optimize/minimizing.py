@@ -1,7 +1,7 @@
 """Minimisation of functions of several variables: BFGS and L-BFGS.
 
-Users call `minimize`. Nocedal and Wright, Numerical Optimization (1999), 6.1 and 7.4. The loop runs
-in Python, on Tensors; it must not change the starting point.
+Users call `minimize`. The algorithms are 6.1 and 7.4 of Nocedal and Wright, Numerical Optimization
+(1999). The loop runs in Python, on Tensors; it must not change the starting point.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
-    """What a minimisation found.
+    """Result of a minimisation.
 
     Attributes:
-        x: the place.
-        success: whether the gradient is small enough there.
-        status: 0 then, 1 after `maxiter` iterations, 3 if no step was found.
-        fun: the function's value there.
-        jac: its gradient there.
+        x: the last point, the minimum if the search succeeded.
+        success: whether the gradient at x is small enough.
+        status: 0 for success, 1 if `maxiter` iterations were not enough, 3 if no step was found.
+        fun: the function's value at x.
+        jac: the function's gradient at x.
         hess_inv: approximation of the inverse Hessian; None for L-BFGS.
-        nfev: how often the function was evaluated.
-        njev: how often its gradient was.
+        nfev: number of evaluations of the function.
+        njev: number of evaluations of the gradient.
         nit: number of iterations.
     """
 
@@ -108,8 +108,8 @@ def _descend(
 ) -> OptimizeResults:
     """Minimise an objective from `x` by quasi-Newton steps with a line search.
 
-    It ends when the gradient is below `tolerance`, no step is found, or after `maxiter` steps.
-    Returns the OptimizeResults.
+    The search ends when the largest element of the gradient is below `tolerance`, no step is found,
+    or after `maxiter` steps. Returns the OptimizeResults.
     """
     value, gradient = objective(x)
     iteration, evaluations, status = 0, 1, 1
@@ -154,16 +154,17 @@ def minimize(
 
     Args:
         func: function of a Tensor of one axis, and `args`, that returns a Tensor without axes.
-        x0: where the search starts.
+        x0: point where the search starts.
         args: more arguments of the function.
         method: ``"BFGS"`` or ``"LBFGS"``, in any case.
         jac: gradient of the function; None differentiates it.
-        hess: is refused.
-        hessp: is refused.
-        bounds: is refused.
-        constraints: is refused.
-        tol: the gradient's largest element in the result; `gtol` of the options overrides it.
-        callback: is refused.
+        hess: not offered; must be None.
+        hessp: not offered; must be None.
+        bounds: not offered; must be None.
+        constraints: not offered; must be ().
+        tol: the search ends when all elements of the gradient are below this; `gtol` of the options
+            overrides it.
+        callback: not offered; must be None.
         options: ``maxiter`` (None is 200 for each variable), ``gtol`` (None is 1e-5), and for
             ``"LBFGS"`` also ``history_size`` (20).
 

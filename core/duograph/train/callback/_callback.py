@@ -1,4 +1,4 @@
-"""Callback, the base class of callbacks; RunContext, which each call of a callback receives.
+"""`Callback`, the base class of callbacks, and `RunContext`, the argument of every hook.
 
 `Model` creates a CallbackList, which calls several callbacks in order.
 """
@@ -31,10 +31,10 @@ class RunParameters(dict[str, Any]):
 class RunContext:
     """The context passed to callbacks (`mindspore.train.RunContext`).
 
-    `original_args()` has, in training: train_network, network, loss_fn, optimizer, epoch_num,
-    batch_num, cur_epoch_num, cur_step_num, net_outputs (the last loss), train_dataset,
-    train_dataset_element, parallel_mode, mode, list_callback; in evaluation: eval_network,
-    valid_dataset, metrics, eval_results.
+    `original_args()` has these attributes in training: train_network, network, loss_fn, optimizer,
+    epoch_num, batch_num, cur_epoch_num, cur_step_num, net_outputs (the last loss), train_dataset,
+    train_dataset_element, parallel_mode, mode, list_callback; and these in evaluation:
+    eval_network, valid_dataset, metrics, eval_results.
 
     Examples:
         >>> from duograph.train import RunContext
@@ -73,9 +73,9 @@ class RunContext:
 class Callback:
     """Base class of callbacks (`mindspore.train.Callback`).
 
-    A subclass overrides methods named `on_train_*` and `on_eval_*`. Those that it does not override
-    call the older `begin`, `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, in
-    training and in evaluation.
+    A subclass overrides methods named `on_train_*` and `on_eval_*`. By default these methods call
+    `begin`, `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, MindSpore's older
+    hooks, which thus run in training and in evaluation.
 
     Examples:
         >>> from duograph.train import Callback

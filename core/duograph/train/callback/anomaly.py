@@ -1,4 +1,4 @@
-"""AnomalyMonitor, the callback that explains a loss that is not finite.
+"""AnomalyMonitor, the callback that finds the origin of a loss that is not finite.
 
 Users pass it to `Model.train` and `fit`; `detect_anomaly` does the search.
 """
@@ -26,7 +26,7 @@ _STEPS = 2
 
 
 class _Step(NamedTuple):
-    """What a training step began with: values of the Parameters, random state, batch."""
+    """The state at the start of a training step: values of the Parameters, random state, batch."""
 
     values: list[tuple[Parameter, Tensor]]
     random: Tensor
@@ -34,15 +34,15 @@ class _Step(NamedTuple):
 
 
 class AnomalyMonitor(Callback):
-    """Stops training at the first loss that is NaN or infinite, and names the op and the line.
+    """Stops training at the first loss that is NaN or infinite; the error names its op and line.
 
     Training runs at full speed, compiled or not. When a loss is not finite, the last two steps are
-    repeated from the Parameters, random numbers and batches that they had, under `detect_anomaly`.
-    The values of the Parameters at the start of these steps are kept for that, without copying
-    them where the device replaces buffers; this needs memory for two more copies of the Parameters.
+    repeated under `detect_anomaly`, with the same Parameters, random numbers and batches. For this
+    purpose the values of the Parameters at the start of the last two steps are kept, which needs
+    memory for two more copies of the Parameters.
 
     Args:
-        check_inf: an infinity in the forward or backward pass is an anomaly too; see
+        check_inf: whether an infinity in the forward or backward pass is an anomaly as well; see
             `detect_anomaly`.
 
     Raises:
@@ -78,7 +78,11 @@ class AnomalyMonitor(Callback):
             self._explain(p, loss)
 
     def _explain(self, p: RunParameters, loss: float) -> None:
-        """Repeat the last steps under `detect_anomaly` and raise what it finds."""
+        """Repeat the last steps under `detect_anomaly`; always raises AnomalyError.
+
+        The error names the op and line found, or says that the repeated steps had finite values
+        only.
+        """
         where = f"epoch: {p.cur_epoch_num} step: {(p.cur_step_num - 1) % p.batch_num + 1}"
         for step in self._steps:
             for parameter, value in step.values:
@@ -97,7 +101,7 @@ class AnomalyMonitor(Callback):
 
 
 def _value_of(parameter: Parameter) -> Tensor:
-    """Return a tensor that keeps the present value of a Parameter."""
+    """Return a tensor that keeps the present value of a Parameter when the Parameter changes."""
     if parameter._type.device is None:
         return parameter.clone()
     return Tensor._make(parameter._type, parameter._buf)

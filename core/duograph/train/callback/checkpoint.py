@@ -30,18 +30,19 @@ class CheckpointConfig:
     """The configuration of ModelCheckpoint (`mindspore.train.CheckpointConfig`).
 
     Args:
-        save_checkpoint_steps: number of steps between saves; 0 for none.
-        save_checkpoint_seconds: seconds between saves, with `save_checkpoint_steps=0`.
+        save_checkpoint_steps: number of steps between saves; 0 to use the next argument instead.
+        save_checkpoint_seconds: seconds between saves, if `save_checkpoint_steps` is 0.
         keep_checkpoint_max: number of files to keep; the oldest are removed first. 0 keeps all.
-        keep_checkpoint_per_n_minutes: minutes between the files to keep, with
-            `keep_checkpoint_max=0`.
+        keep_checkpoint_per_n_minutes: minutes between the files to keep, if `keep_checkpoint_max`
+            is 0.
         async_save, enc_key, enc_mode, crc_check, format: as for `save_checkpoint`.
         saved_network: Cell to save instead of the trained one.
-        append_info: list of ``"epoch_num"``, ``"step_num"`` and dictionaries: more entries.
+        append_info: list of additional entries: ``"epoch_num"``, ``"step_num"`` and dictionaries
+            from names to values.
         exception_save: save if training ends with an exception.
 
     Raises:
-        ValueError: a number is below 0, all numbers are 0, or `enc_key` has another length.
+        ValueError: a number is below 0, all numbers are 0, or `enc_key` has a wrong length.
 
     Examples:
         >>> from duograph.train import CheckpointConfig
@@ -111,13 +112,15 @@ class ModelCheckpoint(Callback):
     (`mindspore.train.ModelCheckpoint`).
 
     The file includes the state of the optimiser, so that training can resume from it. If ranks
-    store parts of that state (`enable_parallel_optimizer`), the callback calls
-    `save_sharded_checkpoint` on all of them instead, with the number of the step; the folder is
-    then for this program alone.
+    store shards of that state (`enable_parallel_optimizer`), every rank calls
+    `save_sharded_checkpoint` with the number of the step instead; no other program may then save
+    into the folder.
 
     Args:
-        prefix: prefix of the file names, or a function from cb_params to one.
-        directory: folder, or a function from cb_params to one; the current folder by default.
+        prefix: prefix of the file names, or a function that returns it. The argument of the
+            function is the state of the run, `RunContext.original_args()`.
+        directory: folder, or a function of the same argument that returns it; the current folder by
+            default.
         config: CheckpointConfig; by default it saves every step and keeps five files.
 
     Attributes:
@@ -125,7 +128,7 @@ class ModelCheckpoint(Callback):
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the prefix contains a path.
+        ValueError: the prefix contains a slash.
 
     Examples:
         >>> from duograph.train import CheckpointConfig, ModelCheckpoint
@@ -196,14 +199,14 @@ class ModelCheckpoint(Callback):
         return None
 
     def save_after_exception(self, p: RunParameters) -> None:
-        """Save a checkpoint after training raised an exception, if so configured."""
+        """Save a checkpoint after training raised an exception, if `exception_save` is set."""
         if self._config.exception_save:
             self._save(p)
 
     def _save(self, p: RunParameters) -> None:
-        """Save a checkpoint of the current step and remove the oldest ones beyond the limit.
+        """Save a checkpoint of the current step and remove the oldest files beyond the limit.
 
-        `p` is the state of the run, in which the file's path is noted.
+        `p` is the state of the run.
         """
         config = self._config
         prefix = self._prefix(p) if callable(self._prefix) else self._prefix
@@ -232,7 +235,10 @@ class ModelCheckpoint(Callback):
     def _save_parts(
         self, p: RunParameters, network: Cell, folder: str | os.PathLike[str] | None
     ) -> str:
-        """Save a network whose ranks store parts of it; return the path of the layout."""
+        """Save a network of which each rank stores shards.
+
+        Return the path of the checkpoint's layout.
+        """
         config = self._config
         if config.enc_key is not None or config.async_save:
             raise ArgumentValueError(

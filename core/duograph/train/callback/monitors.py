@@ -1,4 +1,4 @@
-"""Callbacks that print, stop training early, change the learning rate and record a history.
+"""Callbacks that print, stop training early, change the learning rate or record a history.
 
 Users pass them to `Model.train` and `fit`.
 """
@@ -35,7 +35,7 @@ class LossNotFinite(DuographError, ValueError):
 
 
 def loss_of(cb_params: RunParameters) -> Any:
-    """Return the loss of the last training step as a number or array, or None."""
+    """Return the loss of the last training step, averaged to a number; None if there is none."""
     found = cb_params.get("net_outputs")
     if isinstance(found, (tuple, list)) and found:
         found = found[0]
@@ -46,10 +46,11 @@ def loss_of(cb_params: RunParameters) -> Any:
 
 
 class LossMonitor(Callback):
-    """Prints ``epoch: 1 step: 100, loss is ...`` (`mindspore.train.LossMonitor`).
+    """Prints lines such as ``epoch: 1 step: 100, loss is 0.5`` (`mindspore.train.LossMonitor`).
 
     Args:
-        per_print_times: number of steps between prints; 0 prints only metrics.
+        per_print_times: number of steps between two lines; 0 prints only the metrics of
+            evaluations.
 
     Raises:
         ValueError: `per_print_times` is below 0 or, at run time, the loss is NaN or infinite.
@@ -96,8 +97,8 @@ class TimeMonitor(Callback):
     """Prints the time of epochs and steps (`mindspore.train.TimeMonitor`).
 
     Args:
-        data_size: number of steps in an epoch; by default that of the run.
-        data_time: print the mean time that a step waited for its data, too.
+        data_size: number of steps in an epoch; by default the number of batches of the run.
+        data_time: also print the mean time that a step waited for its data.
 
     Raises:
         TypeError: `data_size` is not an int, or `data_time` not a bool.
@@ -189,19 +190,21 @@ class _Watcher(Callback):
 
 
 class EarlyStopping(_Watcher):
-    """Ends training when a value stops improving (`mindspore.train.EarlyStopping`).
+    """Stops training when a loss or metric stops improving (`mindspore.train.EarlyStopping`).
 
     Args:
         monitor: ``"loss"``, ``"eval_loss"`` or the name of a metric.
-        min_delta: smallest change that is an improvement.
-        patience: number of epochs without improvement to wait.
+        min_delta: a change counts as an improvement if it is larger than this.
+        patience: number of epochs in a row without improvement after which training stops.
         verbose: print when training stops.
-        mode: ``"min"``, ``"max"``, or ``"auto"``, which decides by the name.
-        baseline: value to improve on.
-        restore_best_weights: restore the weights of the best epoch at the end.
+        mode: whether lower (``"min"``) or higher (``"max"``) values are better; ``"auto"`` decides
+            by the name.
+        baseline: value that the first epoch must improve on.
+        restore_best_weights: restore the weights of the best epoch when training ends.
 
     Raises:
-        ValueError: another mode, `patience` below 0 or, at run time, an unknown name.
+        ValueError: `mode` is unknown, `patience` is below 0 or, at run time, there is no metric of
+            the name `monitor`.
 
     Examples:
         >>> import duograph as ms
@@ -255,16 +258,18 @@ class EarlyStopping(_Watcher):
 
 
 class ReduceLROnPlateau(_Watcher):
-    """Lowers the learning rate when a value stops improving (`mindspore.train.ReduceLROnPlateau`).
+    """Lowers the learning rate when a loss or metric stops improving
+    (`mindspore.train.ReduceLROnPlateau`).
 
     Args:
         monitor, min_delta, patience, verbose, mode: as for `EarlyStopping`.
-        factor: factor of the rate, 0 or more and below 1.
-        cooldown: number of epochs to wait after a change.
-        min_lr: lower bound of the rate.
+        factor: number by which the learning rate is multiplied, 0 or more and below 1.
+        cooldown: number of epochs after a change in which the rate is not lowered again.
+        min_lr: lower bound of the learning rate.
 
     Raises:
-        ValueError: `factor` is 1 or more, another mode, or a rate that changes with every step.
+        ValueError: `factor` is 1 or more, `mode` is unknown, or the optimiser has a learning rate
+            schedule.
 
     Examples:
         >>> import duograph as ms
@@ -310,7 +315,7 @@ class ReduceLROnPlateau(_Watcher):
                 self.cooldown_counter, self.wait = self.cooldown, 0
 
     def _lower(self, p: RunParameters) -> None:
-        """Multiply the optimiser's learning rates by `factor`, but do not go below `min_lr`."""
+        """Multiply the optimiser's learning rates by `factor`, but not to less than `min_lr`."""
         for rate in _rates("ReduceLROnPlateau", p.optimizer):
             old = float(rate.asnumpy())
             new = max(old * self.factor, self.min_lr)
@@ -321,7 +326,10 @@ class ReduceLROnPlateau(_Watcher):
 
 
 def _rates(owner: str, optimizer: Optimizer) -> list[Parameter]:
-    """Return the distinct learning rate Parameters of an optimiser; raise if one is a schedule."""
+    """Return the distinct learning rate Parameters of an optimiser.
+
+    Raises ArgumentValueError if a rate is a schedule.
+    """
     rate = optimizer.learning_rate
     found: list[Parameter] = []
     for r in rate if isinstance(rate, tuple) else (rate,):
@@ -336,10 +344,11 @@ def _rates(owner: str, optimizer: Optimizer) -> list[Parameter]:
 
 
 class LearningRateScheduler(Callback):
-    """Sets the rate before every step (`mindspore.train.LearningRateScheduler`).
+    """Sets the learning rate after every step (`mindspore.train.LearningRateScheduler`).
 
     Args:
-        learning_rate_function: function of (rate, step number) that returns the new rate.
+        learning_rate_function: function of (current rate, number of the step from 1) that returns
+            the rate of the next step.
 
     Raises:
         TypeError: the argument is not a function.

@@ -1,7 +1,8 @@
-"""ProgressMonitor, which shows how far training is, and MetricsPlot, which draws what it measured.
+"""ProgressMonitor, which shows the progress of training, and MetricsPlot, which plots its metrics.
 
 `Model` adds a ProgressMonitor to runs whose callbacks print nothing themselves; users pass one to
-choose where it writes. Nothing here reads the loss more often than it is shown.
+choose where it writes. ProgressMonitor must not read the loss more often than it shows it, because
+reading waits for the device.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ _PRINTING = (LossMonitor, TimeMonitor)
 
 
 class ProgressMonitor(Callback):
-    """Shows steps, loss, metrics, rate and the estimated time that is left.
+    """Shows steps, loss, metrics, speed and the estimated remaining time of a run.
 
     `Model.train`, `fit` and `eval` add one if none of their callbacks is a ProgressMonitor,
-    LossMonitor or TimeMonitor. It writes nothing in the first second of a run, and always to
-    standard error, so that what a script prints stays as it is. On a terminal it draws a table with
-    a row per epoch and a last row that changes; elsewhere it writes one line per epoch.
+    LossMonitor or TimeMonitor. By default it writes nothing in the first second of a run, and
+    writes to standard error, so that it does not mix with the output of a script. On a terminal it
+    draws a table with a row per epoch and a last row that changes; elsewhere it writes one line per
+    epoch.
 
     Args:
         enabled: False shows nothing, and keeps `Model` from adding one.
@@ -138,7 +140,10 @@ class ProgressMonitor(Callback):
         self._drawn, self._first, self._columns, self._shown = 0.0, first, [], ""
 
     def _facts(self, p: RunParameters, loss: object, now: float) -> dict[str, str]:
-        """Return the columns of a row: names and texts."""
+        """Return the columns of the table's row for the present step: name -> text.
+
+        `p` is the state of the run, `loss` the last loss, and `now` the time in seconds.
+        """
         done = p.cur_step_num - (p.cur_epoch_num - 1) * p.batch_num
         known = p.batch_num > 1 or done <= 1  # a dataset of unknown size counts as one batch
         spent = now - self._epoch_began
@@ -160,7 +165,7 @@ class ProgressMonitor(Callback):
         return facts
 
     def _row(self, p: RunParameters, loss: object, now: float) -> str:
-        """Return a row of the table, after its head if a column is new."""
+        """Return a row of the table; if there is a new column, first write a new table header."""
         facts = self._facts(p, loss, now)
         widths = {k: max(len(k), _WIDTHS.get(k, 8), len(v)) for k, v in facts.items()}
         if any(k not in self._columns for k in facts):
@@ -182,14 +187,14 @@ class ProgressMonitor(Callback):
         return ", ".join(parts)
 
     def _redraw(self, row: str) -> None:
-        """Replace the row that changes."""
+        """Replace the last row on the terminal, which changes while an epoch runs, by `row`."""
         if row or self._shown:
             row = row[: self._width - 1]
             self._write("\r" + row + " " * max(len(self._shown) - len(row), 0) + "\r" * (not row))
             self._shown = row
 
     def _keep(self, row: str) -> None:
-        """Write a row that stays."""
+        """Write a final row, which later drawing leaves on the terminal."""
         self._redraw(row)
         self._write("\n")
         self._shown = ""
@@ -207,7 +212,7 @@ def _of(done: int, total: int) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with four digits."""
+    """Return a number as text with four significant digits."""
     return f"{value:.4g}"
 
 
@@ -233,7 +238,7 @@ def _duration(seconds: float) -> str:
 
 
 def with_progress(callbacks: Sequence[Callback]) -> list[Callback]:
-    """Return callbacks with a ProgressMonitor at the end, unless one of them prints by itself."""
+    """Return the callbacks, with a ProgressMonitor appended unless one of them prints progress."""
     if any(isinstance(cb, (ProgressMonitor, *_PRINTING)) for cb in callbacks):
         return list(callbacks)
     return [*callbacks, ProgressMonitor()]

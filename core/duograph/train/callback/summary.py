@@ -47,18 +47,20 @@ class SummaryCollector(Callback):
     Args:
         summary_dir: the directory of the file.
         collect_freq: number of steps between two collections; the first step is always collected.
-        num_process: any number does the same here, since one process writes.
-        collect_specified_data: a dict with "collect_metric" (bool), "collect_input_data" (bool:
-            the first column, if it is an image) and "histogram_regular" (a pattern of names of
-            weights; None collects the first five). Graphs, lineages and landscapes are not written.
+        num_process: accepted and ignored; one process writes.
+        collect_specified_data: a dict with "collect_metric" (bool), "collect_input_data" (bool: the
+            first column, if it is an image) and "histogram_regular" (a regular expression for names
+            of weights; None collects the first five). Graphs, lineages and landscapes are not
+            written.
         keep_default_action: whether data that the dict does not name are collected.
-        custom_lineage_data: a dict of texts and numbers, written as ``custom/KEY`` at step 0.
-        collect_tensor_freq: not used; a network collects no tensors.
+        custom_lineage_data: a dict from names to strings and numbers, written as ``custom/KEY`` at
+            step 0.
+        collect_tensor_freq: accepted and ignored; a network collects no tensors.
         max_file_size, export_options: see `SummaryRecord`.
 
     Raises:
-        TypeError: an argument of a wrong type.
-        ValueError: an unknown key, or tensorboardX is not installed.
+        TypeError: an argument has a wrong type.
+        ValueError: a key is unknown, or tensorboardX is not installed.
 
     Examples:
         >>> import tempfile
@@ -96,7 +98,7 @@ class SummaryCollector(Callback):
         self._record.close()
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Write the user's own data, `custom_lineage_data`."""
+        """Write the user's `custom_lineage_data`, as step 0."""
         self._training = True
         self._record = self._open()
         for key, value in self._custom.items():
@@ -108,7 +110,7 @@ class SummaryCollector(Callback):
             self._record.record(0)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Write the values of a step, if it is one to collect."""
+        """Write the values of a step, if it is the first one or a multiple of `collect_freq`."""
         found = run_context.original_args()
         step = self._step = int(found.get("cur_step_num") or 0)
         if not self._first and step % self._collect_freq:
@@ -153,7 +155,7 @@ class SummaryCollector(Callback):
             self._record.add_value("histogram", f"{p.name}/auto", p)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Close the file; a later evaluation has a file of its own."""
+        """Close the file; a later evaluation writes a new file."""
         self._training = False
         self._record.close()
 
@@ -178,7 +180,7 @@ def _specified(
 ) -> dict[str, bool | str | None]:
     """Check the argument `collect_specified_data`; return which data to collect, by key.
 
-    With `keep`, keys that the user left out have their defaults.
+    With `keep`, keys that the user left out get their defaults; otherwise they are not collected.
     """
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(
@@ -208,7 +210,7 @@ def _specified(
 def _custom(given: dict[str, str | int | float] | None) -> dict[str, str | int | float]:
     """Check the argument `custom_lineage_data`, a dict from strings to strings and numbers.
 
-    Returns a copy, empty for None.
+    Return a copy, which is empty for None.
     """
     found = {} if given is None else given
     if not isinstance(found, dict) or not all(
@@ -222,7 +224,7 @@ def _custom(given: dict[str, str | int | float] | None) -> dict[str, str | int |
 
 
 def _optimizer_of(found: RunParameters) -> Optimizer | None:
-    """Return the optimizer of a run from its parameters `found`, or None if it has none."""
+    """Return the optimiser of a run, or None if it has none; `found` is the state of the run."""
     optimizer = found.get("optimizer")
     if optimizer is None:
         optimizer = getattr(found.get("train_network"), "optimizer", None)

@@ -1,7 +1,7 @@
 """Checkpoints: saving, loading and conversion (`mindspore.train.serialization`).
 
-`files` reads and writes one file, `folders` several, `sharded` those that ranks write together.
-`train` shows all names to users.
+`files` reads and writes single files, `folders` folders of files, and `sharded` checkpoints that
+several ranks write together. The package `train` exports all names to users.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Saving and loading of Parameters: save_checkpoint, load_checkpoint, load_param_into_net.
 
-User code and callbacks call it; `_checkpoint_file` has the format, and `folders` the functions for
-several files. All entries are checked before the first write, so a file that does not match a
-network never changes a part of it.
+User code and callbacks call it; `_checkpoint_file` implements the formats, and `folders` the
+functions for several files. Loading checks all entries before it changes the first Parameter, so
+that a file that does not match a network never changes a part of the network.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ def save_checkpoint(
             or list of ``{"name": ..., "data": ...}``.
         ckpt_file_name: path; the suffix of the format is added if it is missing.
         async_save: write in a background thread; ``"thread"`` and ``"process"`` do the same as
-            True. If that fails, the next call of
-            `save_checkpoint`, of `async_ckpt_thread_status`, or of `load_checkpoint` for this file
-            raises; at the end of the process the error is printed. A save that has not begun when a
-            newer one to the same path arrives is left out.
-        append_dict: more entries: numbers, strings, Tensors.
+            True. If the write fails, the next call of `save_checkpoint`, of
+            `async_ckpt_thread_status`, or of `load_checkpoint` for this file raises the error;
+            without such a call it is printed when the process ends. A save that has not begun when
+            a newer one to the same path is requested is skipped.
+        append_dict: additional entries: numbers, strings, Tensors.
         enc_key: bytes of the key to encrypt the file with: 16, 24 or 32 for AES, 16 for SM4. The
-            package `cryptography` is needed (``pip install duograph[encryption]``); MindSpore does
-            not read such files, nor duograph MindSpore's.
+            package `cryptography` is needed (``pip install duograph[encryption]``); MindSpore
+            cannot read such files, and duograph cannot read encrypted files of MindSpore.
         enc_mode: ``"AES-GCM"``, ``"AES-CBC"`` or ``"SM4-CBC"``.
-        choice_func: predicate of a name; entries for which it is False are left out.
+        choice_func: function of an entry's name; entries for which it returns False are left out.
         crc_check: add a checksum of all names, types and values to the file.
         format: ``"ckpt"`` or ``"safetensors"``, which is also the suffix.
 
     Raises:
         TypeError: an entry has a type that cannot be saved.
-        ValueError: an unknown format or mode, nothing to save, a key of another length, or no
-            package `cryptography`; or an earlier asynchronous save failed, and then this call saves
-            nothing.
+        ValueError: the format or mode is unknown, there is nothing to save, the key has a wrong
+            length, or the package `cryptography` is missing; or an earlier asynchronous save
+            failed, in which case this call saves nothing.
 
     Examples:
         >>> import duograph as ms
@@ -124,7 +124,7 @@ def async_ckpt_thread_status() -> bool:
     """Return whether a thread of `save_checkpoint(async_save=True)` is still writing.
 
     Raises:
-        ValueError: none is, and an asynchronous save failed.
+        ValueError: no thread is writing, and an asynchronous save has failed.
     """
     if _background_saves.active():
         return True
@@ -173,7 +173,10 @@ def _entries(save_obj: object) -> list[tuple[str, object]]:
 
 
 def _appended(append_dict: object) -> list[tuple[str, object]]:
-    """Return the (name, value) pairs of `append_dict`: a dictionary, a Cell, or None for none."""
+    """Return the (name, value) pairs of `append_dict`: a dictionary or a Cell.
+
+    None has no pairs.
+    """
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -222,15 +225,15 @@ def load_checkpoint(
     """Read a file into a dictionary from names to Parameters (`mindspore.load_checkpoint`).
 
     The format, safetensors or MindSpore's own, is detected from the content. Asynchronous saves of
-    this process to the file are finished first.
+    this process to the file are awaited first.
 
     Args:
-        ckpt_file_name: the file.
+        ckpt_file_name: path of the file.
         net: Cell to load the values into, as `load_param_into_net` does.
-        strict_load: with `net`: dtypes must agree.
+        strict_load: with `net`: require equal dtypes.
         filter_prefix: prefix, or list of prefixes, of the names to leave out.
         specify_prefix: prefix, or list of prefixes, of the names to keep.
-        choice_func: predicate of a name; entries for which it is False are left out.
+        choice_func: function of an entry's name; entries for which it returns False are left out.
         dec_key, dec_mode: key and mode of an encrypted file, as given to `save_checkpoint`.
         crc_check: verify the checksum written by `save_checkpoint`.
 
@@ -261,9 +264,9 @@ def load_checkpoint(
 
 
 class NameFilter:
-    """The entries of a checkpoint that the arguments of `load_checkpoint` choose, by their names.
+    """A filter of checkpoint entries by name, made from three arguments of `load_checkpoint`.
 
-    Raises ArgumentError for prefixes that are no texts.
+    Raises ArgumentError if prefixes are not strings.
     """
 
     def __init__(
@@ -278,7 +281,7 @@ class NameFilter:
         self.choice = choice_func
 
     def keeps(self, name: str) -> bool:
-        """Return whether the entry of that name is to be loaded."""
+        """Return whether to load the entry with this name."""
         if self.left_out and name.startswith(self.left_out):
             return False
         if self.kept and not name.startswith(self.kept):
@@ -286,7 +289,7 @@ class NameFilter:
         return self.choice is None or bool(self.choice(name))
 
     def nothing_left(self, what: str) -> CheckpointError:
-        """Return the error for a file, or several, of which no entry is kept."""
+        """Return the error for a filter that keeps no entry; `what` begins the message."""
         return CheckpointError(
             f"{what} with filter_prefix={list(self.left_out)}, specify_prefix={list(self.kept)} "
             f"and choice_func={self.choice}"
@@ -296,7 +299,10 @@ class NameFilter:
 def read_chosen(
     path: str, names: NameFilter, secret: Secret | None, crc_check: bool = False
 ) -> dict[str, Parameter | str]:
-    """Read the chosen entries of a file as Parameters and texts, after saves to it have ended."""
+    """Read the entries of a file that the filter keeps, as Parameters and strings, by name.
+
+    Background saves to the file are awaited first, and their failures raised.
+    """
     _background_saves.wait(path)
     _background_saves.raise_failures(path)
     return {
@@ -307,7 +313,7 @@ def read_chosen(
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return an argument of `load_checkpoint`, prefixes of Parameter names, as a checked tuple."""
+    """Check an argument of `load_checkpoint` that holds prefixes; return them as a tuple."""
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value
@@ -319,13 +325,13 @@ def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ..
 
 
 class ParamDictFuture:
-    """The result of `load_checkpoint_async`: a dictionary that a thread of its own reads."""
+    """The result of `load_checkpoint_async`: a dictionary that a background thread reads."""
 
     def __init__(self, future: concurrent.futures.Future[dict[str, Parameter | str]]) -> None:
         self._future = future
 
     def result(self) -> dict[str, Parameter | str]:
-        """Wait for the thread and return what `load_checkpoint` returns; raises what it raised."""
+        """Wait for the thread; return what `load_checkpoint` returns, or raise what it raises."""
         return self._future.result()
 
 
@@ -340,11 +346,11 @@ def load_checkpoint_async(
     specify_prefix: str | Sequence[str] | None = None,
     choice_func: Callable[[str], bool] | None = None,
 ) -> ParamDictFuture:
-    """Read a file in a thread of its own (`mindspore.load_checkpoint_async`).
+    """Read a checkpoint file in a background thread (`mindspore.load_checkpoint_async`).
 
-    The arguments are those of `load_checkpoint`. The method ``result()`` of what is returned waits
-    for the thread, and returns or raises what `load_checkpoint` does. With `net`, its Parameters
-    have the new values when ``result()`` has returned; do not use them before.
+    The arguments are those of `load_checkpoint`. The method ``result()`` of the returned object
+    waits for the thread, and returns or raises what `load_checkpoint` does. With `net`, the thread
+    changes its Parameters; do not use them before ``result()`` has returned.
 
     Raises:
         TypeError: `ckpt_file_name` is no path. All other errors come from ``result()``.
@@ -377,14 +383,14 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Copy values into the Parameters of a Cell, by name (`mindspore.load_param_into_net`).
 
-    If some Parameters have no value, and one prefix before their names finds values for all of
-    them, that prefix is dropped.
+    If some Parameters have no value in the dictionary, but all of them have one under their name
+    with one common prefix, such as ``network.``, these values are used.
 
     Args:
         net: the Cell.
         parameter_dict: the result of `load_checkpoint`, or any dictionary from names to Parameters.
-        strict_load: refuse values of another dtype; otherwise floats are cast to floats, and
-            integers to integers.
+        strict_load: refuse values of another dtype; otherwise floating-point values are cast to
+            floating-point Parameters, and integers to integer Parameters.
 
     Returns:
         The names of the Parameters without a value, and the unused names of the dictionary.
@@ -392,8 +398,8 @@ def load_param_into_net(
     Raises:
         TypeError: `net` is not a Cell, or `parameter_dict` not a dictionary from names to
             Parameters.
-        ValueError: a value has another shape, or a dtype that cannot be cast (also a
-            RuntimeError). No Parameter is changed in that case.
+        ValueError: a value has another shape, or a dtype that cannot be cast. The error is also a
+            RuntimeError, and no Parameter is changed.
 
     Examples:
         >>> import duograph as ms
@@ -466,7 +472,10 @@ def _without_prefix(
 
 
 def _problem(name: str, target: Tensor, value: object, strict: bool) -> str | None:
-    """Return why a checkpoint value does not fit the Parameter `target`, or None if it fits."""
+    """Return why a checkpoint value does not fit the Parameter `target`, or None if it fits.
+
+    With `strict`, a value of another dtype does not fit, even if it could be cast.
+    """
     if not isinstance(value, Tensor):
         return f"{name} is a text in the dictionary; wanted a Parameter"
     if value.shape != target.shape:

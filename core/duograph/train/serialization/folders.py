@@ -1,6 +1,6 @@
-"""Checkpoints of several files: conversion between formats, and networks in parts.
+"""Checkpoints of several files: conversion between formats, and networks saved in parts.
 
-User code calls it. `files` reads and writes single files and loads values into a network.
+For user code. `files` reads and writes single files and loads values into a network.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def ckpt_to_safetensors(
     """Convert checkpoints to ``.safetensors`` (`mindspore.ckpt_to_safetensors`).
 
     Args:
-        file_path: the file, or a folder of which every ``.ckpt`` file is converted, and every one
-            in its sub-folders ``rank_0``, ``rank_1``, ...
-        save_path: the folder to write to, which is made if there is none; by default that of each
-            file. It gets the same sub-folders.
-        name_map: new names of entries by their old ones.
+        file_path: a file; or a folder, to convert every ``.ckpt`` file in it and in its sub-folders
+            ``rank_0``, ``rank_1``, ...
+        save_path: the folder to write to, with the same sub-folders; it is created if necessary. By
+            default each file is written next to its source.
+        name_map: dictionary from old names of entries to new ones.
         file_name_regex: regular expression that is searched in the name of each file of a folder,
-            or in `file_path` itself; files without a match are left alone.
+            or in `file_path` itself; files without a match are not converted.
 
     Raises:
         TypeError: `name_map` is no dictionary.
-        ValueError: a file has another format or ending, there is none to convert, or none matches.
+        ValueError: a file has another format or ending, or there is no file to convert.
 
     Examples:
         >>> import duograph as ms
@@ -83,17 +83,17 @@ def safetensors_to_ckpt(
     """Convert checkpoints to ``.ckpt`` (`mindspore.safetensors_to_ckpt`).
 
     Args:
-        file_path: the file, or a folder of which every ``.safetensors`` file is converted, and
-            every one in its sub-folders ``rank_0``, ``rank_1``, ...
-        save_path: the folder to write to, which is made if there is none; by default that of each
-            file. It gets the same sub-folders.
-        name_map: new names of entries by their old ones.
+        file_path: a file; or a folder, to convert every ``.safetensors`` file in it and in its
+            sub-folders ``rank_0``, ``rank_1``, ...
+        save_path: the folder to write to, with the same sub-folders; it is created if necessary. By
+            default each file is written next to its source.
+        name_map: dictionary from old names of entries to new ones.
         file_name_regex: regular expression that is searched in the name of each file of a folder,
-            or in `file_path` itself; files without a match are left alone.
+            or in `file_path` itself; files without a match are not converted.
 
     Raises:
         TypeError: `name_map` is no dictionary.
-        ValueError: a file has another format or ending, there is none to convert, or none matches.
+        ValueError: a file has another format or ending, or there is no file to convert.
 
     Examples:
         See `ckpt_to_safetensors`.
@@ -113,7 +113,11 @@ def _convert_all(
     pattern: str | None,
     suffixes: tuple[str, str],
 ) -> None:
-    """Convert a file, or the files of a folder, from the first suffix to the second."""
+    """Convert a file, or the files of a folder, from the format `suffixes[0]` to `suffixes[1]`.
+
+    `function` is the name of the public function, for messages; `folder`, `names` and `pattern` are
+    its arguments `save_path`, `name_map` and `file_name_regex`.
+    """
     _check_name_map(function, names)
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"{function}: got file_path={path!r}; wanted a path")
@@ -136,10 +140,10 @@ def _check_name_map(function: str, names: object) -> None:
 
 
 def _chosen(function: str, folder: str, pattern: str | None, suffix: str) -> list[str]:
-    """Return the paths, relative to a folder, of its files to convert; never none.
+    """Return the paths of the files of a folder to convert, relative to the folder.
 
-    Those end in `suffix`, lie in the folder or in a sub-folder ``rank...``, and their names match
-    `pattern` if it is given.
+    These files end in `suffix`, lie in the folder or in a sub-folder ``rank...``, and their names
+    match `pattern` if it is given. Raises CheckpointError if there are none.
     """
     ranks = [n for n in _listed(folder) if n.startswith("rank")]
     groups = ["", *(n for n in ranks if os.path.isdir(os.path.join(folder, n)))]
@@ -189,14 +193,15 @@ def load_segmented_checkpoints(
 ) -> dict[str, Parameter | str]:
     """Read all ``.ckpt`` files of a folder into one dictionary (`load_segmented_checkpoints`).
 
-    The files are read in the order of their names; of entries with one name the last is kept.
-    Sub-folders and other files are left alone.
+    The files are read in the order of their names; of several entries with the same name the last
+    is kept. Sub-folders and other files are ignored.
 
     Args:
         ckpt_file_dir: the folder.
         net: Cell to load the values into, as `load_param_into_net` does, after all files are read.
-        strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func: as in
-            `load_checkpoint`. A file of which nothing is kept is no error if another one has more.
+        strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func: see
+            `load_checkpoint`. A file of which no entry is kept is no error as long as another file
+            has one.
 
     Raises:
         TypeError: `ckpt_file_dir` is no path.
@@ -228,7 +233,11 @@ def load_segmented_checkpoints(
 
 
 def _folder(function: str, argument: str, path: object) -> str:
-    """Return an argument that must be an existing folder."""
+    """Return the path `path` of an existing folder as a string.
+
+    `function` and `argument` are the names of the public function and its argument, for the error
+    that is raised if there is no such folder.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"{function}: got {argument}={path!r}; wanted the path of a folder")
     folder = os.fspath(path)
@@ -238,7 +247,10 @@ def _folder(function: str, argument: str, path: object) -> str:
 
 
 def _files(function: str, folder: str, suffix: str) -> list[str]:
-    """Return the paths of the files of a folder with a suffix; never none."""
+    """Wait for background saves; return the paths of the files of a folder that end in a suffix.
+
+    Raises CheckpointError if there are none.
+    """
     _background_saves.wait()
     found = [os.path.join(folder, n) for n in _listed(folder) if n.endswith("." + suffix)]
     if not found:
@@ -266,12 +278,13 @@ def load_distributed_checkpoint(
 ) -> tuple[list[str], list[str]] | dict[str, str | Parameter] | bool:
     """Load a network from a folder of ``.safetensors`` (`mindspore.load_distributed_checkpoint`).
 
-    Only whole Parameters are read, for one process: files that each hold a slice of a Parameter,
-    which MindSpore puts together by a strategy file, are not. So `format` must be given.
+    Only whole Parameters are read, for one process. Files that each hold a slice of a Parameter,
+    which MindSpore combines by a strategy file, are not supported; therefore `format` must be
+    given.
 
     If the folder has a file ``param_name_map.json``, a dictionary from names of Parameters to names
-    of files, only those are read, and all of ``hyper_param.safetensors``. Else every entry of every
-    file is; MindSpore takes one file then.
+    of files, only these Parameters are read, and all entries of ``hyper_param.safetensors``.
+    Otherwise every entry of every file is read; MindSpore reads a single file in that case.
 
     Args:
         network: Cell to load the values into, or None to write them to a file.
@@ -279,23 +292,23 @@ def load_distributed_checkpoint(
         dec_key, dec_mode: key and mode of encrypted files, as given to `save_checkpoint`.
         format: must be ``"safetensors"``.
         unified_safetensors_dir: the folder.
-        dst_safetensors_dir: without `network`: the folder to write to; the file is
-            ``rank_R/net.safetensors`` in it, or ``net.ckpt``.
-        rank_id: without `network`: R, the number in that path; 0 by default.
+        dst_safetensors_dir: without `network`: the folder to write to; the file in it is
+            ``rank_R/net.safetensors`` or ``rank_R/net.ckpt``.
+        rank_id: without `network`: the number R in that path; 0 by default.
         output_format: without `network`: ``"ckpt"`` or ``"safetensors"``.
-        name_map: names of entries in the files, by the names of the Parameters.
-        return_param_dict: return the values and leave the network as it is.
+        name_map: dictionary from names of Parameters to names of entries in the files.
+        return_param_dict: return the values and do not change the network.
 
     Returns:
-        Names of Parameters without a value and of values without a Parameter, as
-        `load_param_into_net`; or with `return_param_dict` a dictionary from names to Parameters; or
+        The names of Parameters without a value and of values without a Parameter, as for
+        `load_param_into_net`; with `return_param_dict` a dictionary from names to Parameters;
         without `network` True.
 
     Raises:
         TypeError: `network` is neither a Cell nor None, or `name_map` no dictionary.
-        ValueError: another `format`; a folder that is not given, does not exist or has no files;
-            an entry or file of the name map that is missing, or a name in two files; a damaged
-            file; a value that does not fit the network.
+        ValueError: `format` is another one; the folder is not given, does not exist or has no
+            files; an entry or file of the name map is missing, or a name is in two files; a file is
+            damaged; a value does not fit the network.
 
     Examples:
         >>> import duograph as ms
@@ -348,7 +361,10 @@ def load_distributed_checkpoint(
 def _unified(
     folder: str, name_map: Mapping[str, str], secret: Secret | None
 ) -> dict[str, _checkpoint_file.Entry]:
-    """Return the values in the files of a folder, by the names of the Parameters."""
+    """Return the values in the files of a folder, by the names of the Parameters.
+
+    `name_map` maps names of Parameters to names of entries.
+    """
     function = "load_distributed_checkpoint"
     files = {
         os.path.basename(path): _checkpoint_file.read(path, False, secret)
@@ -380,7 +396,11 @@ def _unified(
 
 
 def _places(function: str, path: str) -> dict[str, str] | None:
-    """Return the dictionary of a file ``param_name_map.json``, None if there is no such file."""
+    """Read a file ``param_name_map.json``, a dictionary from names of Parameters to names of files.
+
+    Return None if there is no such file; `function` is the name of the public function, for
+    messages.
+    """
     if not os.path.exists(path):
         return None
     with open(path, encoding="utf-8") as f:

@@ -2,8 +2,8 @@
 
 A checkpoint is one safetensors file per rank, with its shards of the optimiser state and some of
 the replicated values, and a layout: a JSON index of the file and offset of each value. The layout
-is written last, when all other files are on disk. A checkpoint without it does not exist, so that
-one that a killed program left half written is never loaded.
+is written last, when all other files are on disk. Files without a layout are ignored, so that a
+checkpoint that a killed program left half written is never loaded.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ if TYPE_CHECKING:
 
 
 class _Piece(NamedTuple):
-    """Consecutive elements of a value, in C order, as one entry of a file."""
+    """Consecutive elements of a value, in C order, which one rank writes as an entry of its file.
+
+    `start` is the offset of the first one in the flat unsharded value.
+    """
 
     name: str
     dtype: str
@@ -93,17 +96,21 @@ def save_sharded_checkpoint(
     """Write a sharded checkpoint; every rank calls it.
 
     Each rank writes its shards of the optimiser state (`enable_parallel_optimizer`). Replicated
-    values are written once: each trainable Parameter by one of the ranks, the rest by rank 0.
+    values are written once: each trainable Parameter by one of the ranks, all other values by rank
+    0.
 
     Args:
         save_obj: Cell, such as a TrainOneStepCell, or dictionary from names to Tensors.
-        directory: folder that all ranks can read and write; for checkpoints of one program only.
-        step: number of the checkpoint, 0 or more. An earlier one with this number is replaced.
-        append_dict: more entries, of rank 0: numbers, strings, Tensors.
-        keep: how many checkpoints to keep in the folder, the newest; 0 keeps all.
+        directory: folder that all ranks can read and write. It must hold the checkpoints of only
+            one program.
+        step: number of the checkpoint, 0 or more. An earlier checkpoint with this number is
+            replaced.
+        append_dict: additional entries, which rank 0 writes: numbers, strings, Tensors.
+        keep: number of newest checkpoints to keep in the folder; 0 keeps all.
 
     Returns:
-        Path of the layout. When the call returns, the checkpoint is complete on disk.
+        Path of the layout, the index of the checkpoint. When the call returns, the checkpoint is
+        complete on disk.
 
     Raises:
         TypeError: an entry has a type that cannot be saved, or `step` is no int.
@@ -143,7 +150,10 @@ def save_sharded_checkpoint(
 
 
 def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) -> Iterator[_Piece]:
-    """Yield what this rank writes of a checkpoint of `size` ranks."""
+    """Yield the pieces of values that this rank writes; `size` is the number of ranks.
+
+    `more` holds the additional entries. All ranks assign values to ranks in the same way.
+    """
     names: set[str] = set()
     written = [0] * size  # bytes of trainable Parameters by rank
     for name, value in [*_entries(save_obj), *more.items()]:
@@ -176,7 +186,10 @@ def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) 
 
 
 def _layout(step: int, told: list[_Told]) -> bytes:
-    """Return the content of the layout of a checkpoint; `told` is what the ranks wrote."""
+    """Return the content of the layout file of a checkpoint.
+
+    `told` has a dictionary per rank with the name and size of its file and the pieces in it.
+    """
     values: dict[str, _Value] = {}
     for number, each in enumerate(told):
         for name, dtype, shape, start, count in each["pieces"]:
@@ -191,7 +204,10 @@ def _layout(step: int, told: list[_Told]) -> bytes:
 
 
 def _forget(folder: str, keep: int) -> None:
-    """Remove all but the newest layouts of a folder, and then the files that no layout names."""
+    """Remove old checkpoints from a folder: keep the newest `keep` layouts and the files they name.
+
+    With `keep` 0, all layouts are kept. If a layout cannot be read, no other files are removed.
+    """
     steps = _steps(folder)
     for step in steps[: len(steps) - keep] if keep else ():
         os.remove(os.path.join(folder, f"step-{step}.json"))
@@ -217,10 +233,11 @@ def _steps(folder: str) -> list[int]:
 
 
 def _read_layout(folder: str, step: int) -> _Layout:
-    """Return the layout of a checkpoint whose files are all there.
+    """Return the layout of a checkpoint after checking that all its files are complete.
 
     Raises:
-        CheckpointError: it is damaged, of a newer version, or a file is missing or cut off.
+        CheckpointError: the layout is missing, damaged or of a newer version, or one of its files
+            is missing or truncated.
     """
     path = os.path.join(folder, f"step-{step}.json")
     try:
@@ -282,20 +299,20 @@ def load_sharded_checkpoint(
 ) -> dict[str, object]:
     """Load a checkpoint of `save_sharded_checkpoint` into a Cell, on any number of ranks.
 
-    Values are resharded for the present ranks: a rank reads the files one by one, and keeps what
-    its shards need. Nothing is loaded if anything is missing or does not fit.
+    Values are resharded for the ranks of this program: a rank reads the files one by one, and keeps
+    what its shards need. If a value is missing or does not fit, `net` is not changed.
 
     Args:
         directory: the folder of checkpoints.
-        net: Cell with Parameters of the names and unsharded shapes of the one that was saved.
+        net: Cell whose Parameters have the names and unsharded shapes of those that were saved.
         step: number of the checkpoint; None: the newest complete one.
 
     Returns:
-        The entries that are no Parameters or buffers of `net`, by name: numbers, texts, Tensors.
+        The entries that are no Parameters or buffers of `net`, by name: numbers, strings, Tensors.
 
     Raises:
-        ValueError: there is no complete checkpoint, it lacks a Parameter of `net`, or one has
-            another shape or dtype.
+        ValueError: there is no complete checkpoint, it lacks a Parameter of `net`, or a Parameter
+            has another shape or dtype.
     """
     folder = os.path.abspath(os.fspath(directory))
     if not isinstance(net, Cell):
@@ -328,7 +345,10 @@ def load_sharded_checkpoint(
 
 
 def _assembled(folder: str, layout: _Layout, targets: Mapping[str, Tensor]) -> dict[str, object]:
-    """Return the values of a checkpoint; for a sharded target, this rank's shard."""
+    """Return the values of a checkpoint by name; for a sharded target, this rank's shard.
+
+    `targets` are the Parameters and buffers to load, by name.
+    """
     flat: dict[str, Array] = {}
     ranges: dict[str, tuple[int, int]] = {}  # of the flat unsharded value, in elements
     lengths: dict[str, int] = {}  # of the flat local shard, padding included
@@ -367,7 +387,11 @@ def _assembled(folder: str, layout: _Layout, targets: Mapping[str, Tensor]) -> d
 
 
 def _value(value: _Value, array: Array, is_part: bool) -> object:
-    """Return a loaded value: a text, a number or a Tensor."""
+    """Return a loaded value: a string, a number or a Tensor.
+
+    `value` is its description in the layout. With `is_part`, `array` is a flat shard and keeps its
+    shape.
+    """
     if value["dtype"] == "text":
         return json.loads(array.tobytes())
     if value["dtype"] == "number":

@@ -1,9 +1,9 @@
-"""Schedules of the learning rates of `experimental.optim` and `mint.optim` optimisers
-(`mindspore.experimental.optim.lr_scheduler`).
+"""Schedules of learning rates for optimisers (`mindspore.experimental.optim.lr_scheduler`).
 
-`step()` computes the next rates from the present ones, so that several schedules of one optimiser
-multiply; `step(epoch)` computes them from the first ones where a formula exists. Rates and the
-epoch are Parameters, so that a compiled training step may contain `step()`.
+They serve the optimisers of `experimental.optim` and `mint.optim`. `step()` computes the next rates
+from the present ones, so that the effects of several schedules of one optimiser multiply;
+`step(epoch)` computes them from the initial rates where a formula exists. Rates and the epoch are
+Parameters, so that a compiled training step may contain `step()`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The base of all schedules of learning rates, and what they share.
+"""The base class of all schedules of learning rates, and functions that they share.
 
-The modules beside it derive from `LRScheduler`. The package alone is for users.
+The other modules of the package derive from `LRScheduler`. Users import the package, not its
+modules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["LRScheduler", "MissingRateError", "int_argument", "for_groups", "sca
 
 
 class MissingRateError(DuographError, KeyError):
-    """Error: a schedule is resumed, but a group has no ``initial_lr``."""
+    """Raised if a schedule is resumed at a later step, but a group has no ``initial_lr``."""
 
 
 def scalar_parameter(value: float, name: str) -> Parameter:
@@ -39,7 +40,8 @@ class LRScheduler:
     """Base class of schedules (`mindspore.experimental.optim.lr_scheduler.LRScheduler`).
 
     A subclass implements `get_lr()`, which returns the next rates; it reads `last_epoch`,
-    `base_lrs` and `_last_lr`. The constructor takes the first step.
+    `base_lrs` and `_last_lr`. The constructor calls `step()`, which sets the rates of the first
+    step.
 
     Args:
         optimizer: `experimental.optim.Optimizer`.
@@ -48,7 +50,7 @@ class LRScheduler:
     Raises:
         TypeError: another kind of optimiser, or `last_epoch` no int.
         ValueError: `last_epoch` below -1.
-        KeyError: `last_epoch` of 0 or more, and a group without ``initial_lr``.
+        KeyError: `last_epoch` is non-negative, and a group has no ``initial_lr``.
 
     Examples:
         >>> import duograph as ms
@@ -132,7 +134,7 @@ class LRScheduler:
 def for_groups(
     owner: str, name: str, value: float | Tensor | Sequence[float | Tensor], optimizer: Optimizer
 ) -> list[Tensor]:
-    """Return an argument, a number or a list with one per group, as one Tensor per group."""
+    """Return an argument, a number or a list with one number per group, as one Tensor per group."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:

@@ -22,22 +22,24 @@ __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "ReduceLROnPlateau", "Sequ
 
 
 class CyclicLR(LRScheduler):
-    """Let the rates go up and down in cycles
+    """Schedule in which the rates rise and fall in cycles
     (Smith, 2017; `mindspore.experimental.optim.lr_scheduler.CyclicLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
+        optimizer, last_epoch: as for `LRScheduler`.
         base_lr: lower rate, or a list of one for each group.
         max_lr: upper rate, or a list.
-        step_size_up, step_size_down: steps of the two halves of a cycle; None for equal ones.
+        step_size_up, step_size_down: numbers of steps in the two halves of a cycle; None for as
+            many as in the first half.
         mode: ``"triangular"``; ``"triangular2"`` halves the height in each cycle;
             ``"exp_range"`` multiplies it by ``gamma ** step``.
-        gamma: number.
-        scale_fn: function that gives the factor of the height, instead of a mode.
-        scale_mode: ``"cycle"`` or ``"iterations"``: what `scale_fn` is called with.
+        gamma: base of the factor in the mode ``"exp_range"``.
+        scale_fn: function that returns the factor of the height; it replaces the mode.
+        scale_mode: argument of `scale_fn`: the number of the cycle (``"cycle"``) or of the step
+            (``"iterations"``).
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for another mode or length.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for another mode or length.
 
     Examples:
         >>> import duograph as ms
@@ -104,18 +106,18 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Let the rates fall on half a cosine and start again
+    """Schedule in which the rates fall on half a cosine and start again
     (Loshchilov and Hutter, 2017;
     `mindspore.experimental.optim.lr_scheduler.CosineAnnealingWarmRestarts`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
+        optimizer, last_epoch: as for `LRScheduler`.
         T_0: int, 1 or more: steps until the first restart.
         T_mult: int, 1 or more: factor of the length after each restart.
         eta_min: number, the least rate.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for `T_0` or `T_mult`.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for `T_0` or `T_mult`.
 
     Examples:
         >>> import duograph as ms
@@ -150,7 +152,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
     def step(self, epoch: float | Tensor | None = None) -> None:
-        """Set the rates of the next step, or of a given one, which may be a fraction."""
+        """Set the rates of the next step, or of the step `epoch`, which may be a fraction."""
         if epoch is None:
             current = self.T_cur + 1.0
             over = current >= self.T_i
@@ -178,10 +180,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 @explaining
 class SequentialLR:
-    """Use one schedule after another
+    """Schedule that uses several schedules one after the other
     (`mindspore.experimental.optim.lr_scheduler.SequentialLR`).
 
-    Its `step()` reads the step on the host, so a compiled function cannot contain it.
+    Its `step()` reads the number of the step on the host, so a compiled function cannot contain it.
 
     Args:
         optimizer: `experimental.optim.Optimizer`.
@@ -250,19 +252,20 @@ class SequentialLR:
 
 @explaining
 class ReduceLROnPlateau:
-    """Reduce the rates when a metric has stopped to improve
+    """Schedule that reduces the rates when a metric has stopped improving
     (`mindspore.experimental.optim.lr_scheduler.ReduceLROnPlateau`).
 
     Args:
         optimizer: `experimental.optim.Optimizer`.
         mode: ``"min"`` or ``"max"``: which change of the metric is an improvement.
-        factor: below 1.
-        patience: how many steps without improvement are allowed.
-        threshold: by how much the metric must change.
-        threshold_mode: ``"rel"`` as a share of the best metric, or ``"abs"``.
-        cooldown: steps after a reduction that do not count.
+        factor: factor of the rates in a reduction, below 1.
+        patience: number of steps without improvement that are allowed.
+        threshold: least change of the metric that is an improvement.
+        threshold_mode: whether `threshold` is a fraction of the best metric (``"rel"``) or an
+            absolute number (``"abs"``).
+        cooldown: number of steps after a reduction that do not count.
         min_lr: the least rate, or a list of one for each group.
-        eps: smaller changes of a rate are left out.
+        eps: least change of a rate; smaller changes are not made.
 
     Raises:
         TypeError: another kind of optimiser.
@@ -318,11 +321,14 @@ class ReduceLROnPlateau:
         return current < bound if self.mode == "min" else current > bound
 
     def in_cooldown(self) -> Tensor:
-        """Return whether steps do not count at present, as a bool Tensor."""
+        """Return whether the cooldown after a reduction is still running, as a bool Tensor."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: float | Tensor) -> bool:
-        """Compare a metric with the best one so far; reduce the rates if due. Return True."""
+        """Compare a metric with the best one so far; reduce the rates if it stopped improving.
+
+        Returns True.
+        """
         current = (metrics if isinstance(metrics, Tensor) else Tensor(float(metrics))).astype(
             float32
         )

@@ -25,16 +25,16 @@ __all__ = [
 
 
 class StepLR(LRScheduler):
-    """Multiply the rates by `gamma` every `step_size` steps
+    """Schedule that multiplies the rates by `gamma` every `step_size` steps
     (`mindspore.experimental.optim.lr_scheduler.StepLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        step_size: int.
-        gamma: number.
+        optimizer, last_epoch: as for `LRScheduler`.
+        step_size: number of steps between two changes.
+        gamma: factor of the rates.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for `step_size` and `gamma`.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for `step_size` and `gamma`.
 
     Examples:
         >>> import duograph as ms
@@ -69,17 +69,17 @@ class StepLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Change the factor of the rates linearly from `start_factor` to `end_factor`
+    """Schedule whose factor of the rates changes linearly from `start_factor` to `end_factor`
     (`mindspore.experimental.optim.lr_scheduler.LinearLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        start_factor: in (0, 1].
-        end_factor: in [0, 1].
-        total_iters: int, after which the factor stays.
+        optimizer, last_epoch: as for `LRScheduler`.
+        start_factor: first factor, in (0, 1].
+        end_factor: last factor, in [0, 1].
+        total_iters: number of steps after which the factor is constant.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for a factor out of range.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for a factor out of range.
 
     Examples:
         >>> import duograph as ms
@@ -119,15 +119,15 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiply the rates by `gamma` in every step
+    """Schedule that multiplies the rates by `gamma` in every step
     (`mindspore.experimental.optim.lr_scheduler.ExponentialLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        gamma: number.
+        optimizer, last_epoch: as for `LRScheduler`.
+        gamma: factor of the rates.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`.
+        TypeError, ValueError, KeyError: as for `LRScheduler`.
 
     Examples:
         >>> import duograph as ms
@@ -151,16 +151,16 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Let the rates fall to zero as ``(1 - step / total_iters) ** power``
+    """Schedule in which the rates fall to zero as ``(1 - step / total_iters) ** power``
     (`mindspore.experimental.optim.lr_scheduler.PolynomialLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        total_iters: int.
-        power: number, 0 or more.
+        optimizer, last_epoch: as for `LRScheduler`.
+        total_iters: number of steps until the rates are zero.
+        power: exponent of the formula, non-negative.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for a negative power.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for a negative power.
 
     Examples:
         >>> import duograph as ms
@@ -215,15 +215,15 @@ class _LambdaScheduler(LRScheduler):
 
 
 class LambdaLR(_LambdaScheduler):
-    """Multiply the first rates by a function of the step
+    """Schedule that multiplies the initial rates by a function of the step
     (`mindspore.experimental.optim.lr_scheduler.LambdaLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
+        optimizer, last_epoch: as for `LRScheduler`.
         lr_lambda: function of the step, a 0-d float32 Tensor; or a list of one for each group.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for a list of another length.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for a list of another length.
 
     Examples:
         >>> import duograph as ms
@@ -241,14 +241,14 @@ class LambdaLR(_LambdaScheduler):
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """Multiply the present rates by a function of the step
+    """Schedule that multiplies the present rates by a function of the step
     (`mindspore.experimental.optim.lr_scheduler.MultiplicativeLR`).
 
     Args:
-        optimizer, lr_lambda, last_epoch: as of `LambdaLR`.
+        optimizer, lr_lambda, last_epoch: as for `LambdaLR`.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LambdaLR`.
+        TypeError, ValueError, KeyError: as for `LambdaLR`.
 
     Examples:
         >>> import duograph as ms
@@ -269,16 +269,16 @@ class MultiplicativeLR(_LambdaScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiply the rates by `gamma` at the steps in a list
+    """Schedule that multiplies the rates by `gamma` at the steps in a list
     (`mindspore.experimental.optim.lr_scheduler.MultiStepLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        milestones: list of ints; one that stands there twice counts twice.
-        gamma: number.
+        optimizer, last_epoch: as for `LRScheduler`.
+        milestones: list of the numbers of these steps; a step that is listed twice counts twice.
+        gamma: factor of the rates.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for other milestones.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for other milestones.
 
     Examples:
         >>> import duograph as ms
@@ -301,7 +301,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _reached(self, compare: Callable[..., Tensor]) -> Tensor:
-        """Count the milestones m with ``compare(last_epoch, m)``, repeated ones repeatedly."""
+        """Return the number of milestones m with ``compare(last_epoch, m)``, with repeated ones."""
         count = ops.zeros_like(self.last_epoch.value())
         for step, times in self.milestones.items():
             count = count + compare(self.last_epoch, float(step)).astype(float32) * times
@@ -315,16 +315,16 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Multiply the rates by `factor` until step `total_iters`
+    """Schedule that multiplies the rates by `factor` until step `total_iters`
     (`mindspore.experimental.optim.lr_scheduler.ConstantLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        factor: in [0, 1].
-        total_iters: int.
+        optimizer, last_epoch: as for `LRScheduler`.
+        factor: factor of the initial rates, in [0, 1].
+        total_iters: number of the step from which the rates are the initial ones.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`, and for a factor out of range.
+        TypeError, ValueError, KeyError: as for `LRScheduler`, and for a factor out of range.
 
     Examples:
         >>> import duograph as ms
@@ -366,16 +366,16 @@ class ConstantLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Let the rates swing between the first ones and `eta_min` on a cosine of half period `T_max`
+    """Schedule in which the rates swing between the initial ones and `eta_min` on a cosine
     (Loshchilov and Hutter, 2017; `mindspore.experimental.optim.lr_scheduler.CosineAnnealingLR`).
 
     Args:
-        optimizer, last_epoch: as of `LRScheduler`.
-        T_max: int.
-        eta_min: number.
+        optimizer, last_epoch: as for `LRScheduler`.
+        T_max: number of steps in half a period of the cosine.
+        eta_min: least rate.
 
     Raises:
-        TypeError, ValueError, KeyError: as of `LRScheduler`.
+        TypeError, ValueError, KeyError: as for `LRScheduler`.
 
     Examples:
         >>> import duograph as ms

@@ -42,7 +42,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: real Tensor.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -57,7 +57,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: floating Tensor.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -74,7 +74,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: floating Tensor.
         alpha: factor of the negative part.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -104,7 +104,7 @@ def hardtanh(
     Args:
         input: real Tensor.
         min_val, max_val: the bounds.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -150,7 +150,7 @@ def threshold(input: Tensor, threshold: Number, value: Number, inplace: bool = F
         input: real Tensor.
         threshold: the threshold.
         value: what takes the place of elements up to the threshold.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -318,7 +318,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         input: floating Tensor.
         p: probability, from 0 to 1.
         training: if False, the elements stay as they are.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Raises:
         ValueError: `p` outside [0, 1].
@@ -341,7 +341,7 @@ def dropout2d(
         input: floating Tensor (N, C, H, W) or (N, C, L).
         p: probability, from 0 to 1.
         training: if False, the elements stay as they are.
-        inplace: whether `input` takes the result.
+        inplace: whether `input` itself is set to the result.
 
     Raises:
         ValueError: `p` outside [0, 1].

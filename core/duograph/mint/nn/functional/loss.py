@@ -25,7 +25,7 @@ def binary_cross_entropy(
     Args:
         input: floating Tensor of probabilities.
         target: Tensor of the same shape.
-        weight: factor that broadcasts to it.
+        weight: factor of each element's loss; its shape broadcasts to that of `input`.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -52,7 +52,7 @@ def binary_cross_entropy_with_logits(
     Args:
         input: floating Tensor of logits.
         target: Tensor of the same shape.
-        weight: factor that broadcasts to it.
+        weight: factor of each element's loss; its shape broadcasts to that of `input`.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         pos_weight: factor of the positive targets.
 
@@ -143,7 +143,7 @@ def smooth_l1_loss(
     (`mindspore.mint.nn.functional.smooth_l1_loss`).
 
     Args:
-        input, target: Tensors of one shape.
+        input, target: Tensors of the same shape.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         beta: where the loss changes from quadratic to linear; 0 makes it `l1_loss`.
 

@@ -162,8 +162,9 @@ def max_pool2d(
         stride: int or 2 ints; default `kernel_size`.
         padding: int or 2 ints, at most half of the kernel; padded cells never win.
         dilation: int or 2 ints.
-        ceil_mode: keep windows that extend past the end.
-        return_indices: also return the int64 index of each element in the flattened H and W.
+        ceil_mode: whether to keep windows that extend past the end.
+        return_indices: whether to return also the int64 index of each element in the flattened H
+            and W.
 
     Returns:
         Tensor (N, C, H, W), or a pair with the indices.
@@ -195,7 +196,7 @@ def avg_pool1d(
         kernel_size: int or 1 int.
         stride: int or 1 int; default `kernel_size`.
         padding: int or 1 int, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
 
     Raises:
@@ -226,7 +227,7 @@ def avg_pool2d(
         kernel_size: int or 2 ints.
         stride: int or 2 ints; default `kernel_size`.
         padding: int or 2 ints, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
         divisor_override: a divisor instead of the number of cells.
 
@@ -268,7 +269,7 @@ def avg_pool3d(
         kernel_size: int or 3 ints.
         stride: int or 3 ints; default `kernel_size`.
         padding: int or 3 ints, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
         divisor_override: a divisor instead of the number of cells.
 
@@ -300,7 +301,7 @@ def max_unpool2d(
 
     Args:
         input: Tensor (N, C, H, W) or (C, H, W), a result of `max_pool2d`.
-        indices: int64 Tensor of the same shape, its indices.
+        indices: int64 Tensor of the same shape, the indices from the same call.
         kernel_size, stride, padding: those of the pooling.
         output_size: shape of the result or its last two sizes; by default computed from the
             others, which is ambiguous if the pooling left cells out.
@@ -349,14 +350,14 @@ def max_unpool2d(
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: Number | None = None
 ) -> Tensor:
-    """Lengthen the last axes at both ends (`mindspore.mint.nn.functional.pad`).
+    """Pad the last axes at both ends (`mindspore.mint.nn.functional.pad`).
 
     Args:
         input: Tensor.
-        pad: (low, high) of the last axis, then of the one before it, and so on; negative numbers
-            cut.
-        mode: ``"constant"``, ``"reflect"`` without repeating the edge, ``"replicate"`` the edge,
-            or ``"circular"`` from the other side.
+        pad: (elements before, elements after) of the last axis, then of the one before it, and so
+            on; negative numbers cut.
+        mode: ``"constant"``, ``"reflect"`` (without the edge itself), ``"replicate"`` (the edge),
+            or ``"circular"`` (from the other side).
         value: the constant; default 0.
 
     Raises:
@@ -382,10 +383,11 @@ def upsample(
 
     Args:
         input: Tensor (N, C, L), (N, C, H, W) or (N, C, D, H, W).
-        size: the wanted sizes; or
-        scale_factor: what to multiply the sizes with.
+        size: sizes of the result's spatial axes; None if `scale_factor` is given.
+        scale_factor: factors of the sizes; None if `size` is given.
         mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"`` or ``"trilinear"``.
-        align_corners: whether the centres of the corner cells meet; not for ``"nearest"``.
+        align_corners: whether the centres of the corner cells of input and result coincide; not for
+            ``"nearest"``.
 
     Raises:
         ValueError: neither or both of size and scale_factor, or another mode.
@@ -483,11 +485,11 @@ def batch_norm(
     Args:
         input: floating Tensor (N, C, ...).
         running_mean, running_var: Tensors (C,), used when not training; in training they are
-            updated in place with the statistics of the batch. None: not updated.
+            updated in place with the statistics of the batch. With None, nothing is updated.
         weight, bias: Tensors (C,), or None for 1 and 0.
-        training: use the statistics of the batch.
+        training: whether to use the statistics of the batch.
         momentum: weight of the batch in the running statistics.
-        eps: added to the variance.
+        eps: number that is added to the variance.
 
     Raises:
         ValueError: sizes that do not fit, or no running statistics when not training.

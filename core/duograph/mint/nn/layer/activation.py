@@ -98,7 +98,7 @@ class ReLU6(Cell):
     """Elements limited to the range from 0 to 6 (`mindspore.mint.nn.ReLU6`).
 
     Args:
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -118,7 +118,7 @@ class SiLU(Cell):
     """``x * sigmoid(x)`` (`mindspore.mint.nn.SiLU`).
 
     Args:
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -139,7 +139,7 @@ class ELU(Cell):
 
     Args:
         alpha: factor of the negative part.
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -161,7 +161,7 @@ class Hardtanh(Cell):
 
     Args:
         min_val, max_val: the bounds.
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -187,7 +187,7 @@ class Threshold(Cell):
     Args:
         threshold: the threshold.
         value: what takes the place of elements up to it.
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Examples:
         >>> from duograph import Tensor, mint
@@ -297,7 +297,7 @@ class PReLU(Cell):
     Args:
         num_parameters: 1, or the number of channels (axis 1), each with a factor of its own.
         init: initial value of the factors.
-        dtype: of the factors; default float32.
+        dtype: dtype of the factors; default float32.
 
     Raises:
         ValueError: fewer than 1 parameter, or an input with another number of channels.

@@ -1,6 +1,7 @@
 """Linear, Embedding, Flatten, dropout, resizing and folding layers of `duograph.mint.nn`.
 
-`mint/nn/__init__.py` exports them. They hold Parameters and arguments and call functions.
+`mint/nn/__init__.py` exports them. The layers hold Parameters and arguments; functions of
+`functional` and `ops` compute.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Linear(Cell):
         in_features: length of the last axis of the input.
         out_features: length of the last axis of the output.
         bias: whether to add a bias.
-        weight_init: Tensor of (out_features, in_features), name or Initializer; default uniform
-            within 1/sqrt(in_features).
+        weight_init: Tensor of (out_features, in_features), name or Initializer; default uniform in
+            ±1/sqrt(in_features).
         bias_init: the same for the bias of (out_features,).
-        dtype: of the Parameters; default float32.
+        dtype: dtype of the Parameters; default float32.
 
     Inputs: x of (..., in_features). Outputs: (..., out_features).
 
@@ -100,13 +101,14 @@ class Embedding(Cell):
         num_embeddings: number of vectors.
         embedding_dim: length of each vector.
         padding_idx: index of a vector that starts as zeros and gets no gradient.
-        max_norm: vectors that are used are scaled, in place, to have at most this norm.
+        max_norm: largest norm of a vector; vectors that are looked up are scaled down to it, in
+            place. None for no limit.
         norm_type: order of that norm.
-        scale_grad_by_freq: divide the gradient of a vector by how often it is used.
+        scale_grad_by_freq: whether to divide the gradient of a vector by the number of its uses.
         sparse: only False is offered.
         _weight: Tensor with the initial values; default standard normal.
         _freeze: whether the table is not trained.
-        dtype: of the table; default float32.
+        dtype: dtype of the table; default float32.
 
     Inputs: integer Tensor of any shape. Outputs: that shape + (embedding_dim,).
 
@@ -206,7 +208,7 @@ class Dropout(Cell):
 
     Args:
         p: probability, from 0 to 1.
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Raises:
         ValueError: `p` outside [0, 1].
@@ -234,7 +236,7 @@ class Dropout2d(Dropout):
 
     Args:
         p: probability, from 0 to 1.
-        inplace: whether the input takes the result.
+        inplace: whether the input itself is set to the result.
 
     Raises:
         ValueError: `p` outside [0, 1].
@@ -256,7 +258,7 @@ class PixelShuffle(Cell):
     (`mindspore.mint.nn.PixelShuffle`).
 
     Args:
-        upscale_factor: r.
+        upscale_factor: the factor r.
 
     Raises:
         ValueError: a number of channels that r² does not divide.
@@ -276,7 +278,8 @@ class PixelShuffle(Cell):
 
 
 class Fold(Cell):
-    """Sums columns back into an image, col2im (`mindspore.mint.nn.Fold`).
+    """Sums sliding windows, given as columns, into an image (col2im;
+    `mindspore.mint.nn.Fold`).
 
     Args:
         output_size: int or 2 ints, the size of the image.
@@ -343,11 +346,13 @@ class Upsample(Cell):
     """Resamples the spatial axes of (N, C, ...) (`mindspore.mint.nn.Upsample`).
 
     Args:
-        size: the wanted sizes; or
-        scale_factor: what to multiply the sizes with.
+        size: sizes of the result's spatial axes; None if `scale_factor` is given.
+        scale_factor: factors of the sizes; None if `size` is given.
         mode: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"`` or ``"trilinear"``.
-        align_corners: whether the centres of the corner cells meet; not for ``"nearest"``.
-        recompute_scale_factor: use the exact ratio of the sizes, not `scale_factor`.
+        align_corners: whether the centres of the corner cells of input and result coincide; not for
+            ``"nearest"``.
+        recompute_scale_factor: whether to use the exact ratio of the sizes instead of
+            `scale_factor`.
 
     Raises:
         ValueError: neither or both of size and scale_factor, or another mode.
@@ -382,8 +387,8 @@ class UpsamplingNearest2d(Upsample):
     """Resamples (N, C, H, W) by the nearest pixel (`mindspore.mint.nn.UpsamplingNearest2d`).
 
     Args:
-        size: int or 2 ints; or
-        scale_factor: number or 2 numbers.
+        size: int or 2 ints, the size of the result; None if `scale_factor` is given.
+        scale_factor: number or 2 numbers; None if `size` is given.
 
     Examples:
         >>> from duograph import mint
@@ -402,8 +407,8 @@ class UpsamplingBilinear2d(Upsample):
     (`mindspore.mint.nn.UpsamplingBilinear2d`).
 
     Args:
-        size: int or 2 ints; or
-        scale_factor: number or 2 numbers.
+        size: int or 2 ints, the size of the result; None if `scale_factor` is given.
+        scale_factor: number or 2 numbers; None if `size` is given.
 
     Examples:
         >>> from duograph import mint

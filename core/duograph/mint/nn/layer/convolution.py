@@ -1,7 +1,7 @@
 """Convolution layers of `duograph.mint.nn`, with `padding` and `padding_mode`.
 
-`mint/nn/__init__.py` exports them. The weights start uniform within 1/sqrt(fan_in), as does the
-bias; all computation is done by `functional`.
+`mint/nn/__init__.py` exports them. Initial weights and biases are uniform random numbers between
+-1/sqrt(fan_in) and 1/sqrt(fan_in). All computation is done by `functional`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(bound, (out_channels,), kind), name="bias")
 
     def _widths(self) -> tuple[int, ...]:
-        """Return the padding widths (low, high, low, high, ...) from the last axis to the first."""
+        """Return the padding widths (before, after, before, ...), the last axis first."""
         found: list[int] = []
         for axis in reversed(range(self._axes)):
             if self.padding == "same":
@@ -159,9 +159,9 @@ class Conv2d(_Forward):
             the size, which needs stride 1.
         groups: number of groups of channels; it divides both numbers.
         bias: whether to add a bias.
-        padding_mode: what is added: ``"zeros"``, ``"reflect"``, ``"replicate"`` or
+        padding_mode: how added cells are filled: ``"zeros"``, ``"reflect"``, ``"replicate"`` or
             ``"circular"``.
-        dtype: of the Parameters; default float32.
+        dtype: dtype of the Parameters; default float32.
 
     Inputs: (N, C, H, W) or (C, H, W). Outputs: the same axes with `out_channels` channels.
 
@@ -202,11 +202,11 @@ class ConvTranspose2d(_Conv):
         output_padding: int or 2 ints, added to the high ends of the result.
         groups: number of groups of channels; it divides both numbers.
         bias: whether to add a bias.
-        padding_mode: only ``"zeros"``.
-        dtype: of the Parameters; default float32.
+        padding_mode: must be ``"zeros"``.
+        dtype: dtype of the Parameters; default float32.
 
-    Inputs: (N, C, H, W) or (C, H, W); and `output_size`, the sizes wanted, in place of
-    `output_padding`. Outputs: the same axes with `out_channels` channels.
+    Inputs: (N, C, H, W) or (C, H, W); and optionally `output_size`, the sizes of the result, in
+    place of `output_padding`. Outputs: the same axes with `out_channels` channels.
 
     Raises:
         TypeError: an argument of the wrong kind.

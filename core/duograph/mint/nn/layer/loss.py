@@ -157,7 +157,7 @@ class CrossEntropyLoss(Cell):
     Args:
         weight: Tensor (C,), a factor for each class.
         ignore_index: targets of this value do not count.
-        label_smoothing: share of the targets that is distributed evenly over the classes.
+        label_smoothing: fraction of the targets that is distributed evenly over the classes.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:

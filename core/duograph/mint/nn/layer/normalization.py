@@ -98,7 +98,7 @@ class _BatchNorm(Cell):
     def _accumulate(self, input: Tensor) -> None:
         """Update the running statistics so that they average all batches, `input` included.
 
-        Used with momentum None; `num_batches_tracked` counts the batches.
+        It is used if `momentum` is None. `num_batches_tracked` is the number of batches.
         """
         mean, var, count = self.running_mean, self.running_var, self.num_batches_tracked
         assert mean is not None and var is not None and count is not None
@@ -133,12 +133,12 @@ class BatchNorm2d(_BatchNorm):
 
     Args:
         num_features: number of channels.
-        eps: added to the variance.
+        eps: number that is added to the variance.
         momentum: weight of the batch in the running statistics; None averages over all batches.
         affine: whether to multiply by a trained weight and add a trained bias.
         track_running_stats: whether to keep running statistics, which evaluation uses; otherwise
             the statistics of the batch are used always.
-        dtype: of the Parameters; default float32.
+        dtype: dtype of the Parameters; default float32.
 
     Raises:
         ValueError: `num_features` below 1, `momentum` outside [0, 1], or an input of another
@@ -170,11 +170,17 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all devices; with one process the same as that of the batch
-    (`mindspore.mint.nn.SyncBatchNorm`); see `BatchNorm2d`.
+    """Batch normalisation for one process, the same as that of `BatchNorm2d` and its like
+    (`mindspore.mint.nn.SyncBatchNorm`).
+
+    It accepts inputs of 2 to 5 axes; the arguments are those of `BatchNorm2d`. Several ranks cannot
+    share statistics in it: use `nn.SyncBatchNorm`.
 
     Args:
         process_group: has no meaning with one process.
+
+    Raises:
+        NotImplementedError: there is more than one rank.
 
     Examples:
         >>> from duograph import mint
@@ -207,11 +213,11 @@ class LayerNorm(Cell):
     """Normalises each sample over its last axes (`mindspore.mint.nn.LayerNorm`).
 
     Args:
-        normalized_shape: int, tuple or list: the sizes of these axes.
-        eps: added to the variance.
+        normalized_shape: int, tuple or list: the sizes of the last axes.
+        eps: number that is added to the variance.
         elementwise_affine: whether to multiply by a trained weight.
         bias: whether to add a trained bias as well.
-        dtype: of the Parameters; default float32.
+        dtype: dtype of the Parameters; default float32.
 
     Raises:
         ValueError: a size below 1, or an input that does not end in `normalized_shape`.
@@ -265,9 +271,9 @@ class GroupNorm(Cell):
     Args:
         num_groups: number of groups; it divides `num_channels`.
         num_channels: number of channels.
-        eps: added to the variance.
+        eps: number that is added to the variance.
         affine: whether to multiply by a trained weight and add a trained bias.
-        dtype: of the Parameters; default float32.
+        dtype: dtype of the Parameters; default float32.
 
     Raises:
         ValueError: the channels do not divide into the groups, or an input of another number of

@@ -1,7 +1,7 @@
 """Pooling layers of `duograph.mint.nn`.
 
-`mint/nn/__init__.py` exports them, beside the adaptive ones of `duograph.nn`. Each layer holds its
-arguments and calls one function of `functional`.
+`mint/nn/__init__.py` exports them, together with the adaptive pooling layers of `duograph.nn`. Each
+layer holds its arguments and calls one function of `functional`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class AvgPool1d(Cell):
 
     Args:
         kernel_size: int.
-        stride: likewise; default `kernel_size`.
-        padding: likewise, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        stride: int; default `kernel_size`.
+        padding: int, at most half of the kernel.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
 
     Raises:
@@ -70,9 +70,9 @@ class AvgPool2d(Cell):
 
     Args:
         kernel_size: int or 2 ints.
-        stride: likewise; default `kernel_size`.
-        padding: likewise, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        stride: int or 2 ints; default `kernel_size`.
+        padding: int or 2 ints, at most half of the kernel.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
         divisor_override: a divisor instead of the number of cells.
 
@@ -121,9 +121,9 @@ class AvgPool3d(Cell):
 
     Args:
         kernel_size: int or 3 ints.
-        stride: likewise; default `kernel_size`.
-        padding: likewise, at most half of the kernel.
-        ceil_mode: keep windows that extend past the end.
+        stride: int or 3 ints; default `kernel_size`.
+        padding: int or 3 ints, at most half of the kernel.
+        ceil_mode: whether to keep windows that extend past the end.
         count_include_pad: whether padded cells count in the divisor.
         divisor_override: a divisor instead of the number of cells.
 
@@ -172,11 +172,12 @@ class MaxPool2d(Cell):
 
     Args:
         kernel_size: int or 2 ints.
-        stride: likewise; default `kernel_size`.
-        padding: likewise, at most half of the kernel; padded cells never win.
-        dilation: likewise, distance of neighbouring cells of a window.
-        return_indices: also return the int64 index of each element in the flattened H and W.
-        ceil_mode: keep windows that extend past the end.
+        stride: int or 2 ints; default `kernel_size`.
+        padding: int or 2 ints, at most half of the kernel; padded cells are never the maximum.
+        dilation: int or 2 ints, distance between neighbouring cells of a window.
+        return_indices: whether to return also the int64 index of each element in the flattened H
+            and W.
+        ceil_mode: whether to keep windows that extend past the end.
 
     Raises:
         ValueError: an argument out of range, or a window larger than the input.

@@ -21,8 +21,8 @@ class PowerTransform(Bijector):
     (`mindspore.nn.probability.bijector.PowerTransform`).
 
     Args:
-        power: floating number, list, array or Tensor, 0 or more.
-        name: str.
+        power: floating number, list, array or Tensor, non-negative.
+        name: name used in error messages.
 
     Raises:
         TypeError: a power that is not floating.
@@ -44,7 +44,7 @@ class PowerTransform(Bijector):
 
     @property
     def power(self) -> Tensor:
-        """The exponent."""
+        """The parameter `power` of the formula."""
         return self._power
 
     def _powers(self, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,8 +92,8 @@ class ScalarAffine(Bijector):
     """``scale * x + shift`` (`mindspore.nn.probability.bijector.ScalarAffine`).
 
     Args:
-        scale, shift: floating numbers, lists, arrays or Tensors of one dtype.
-        name: str.
+        scale, shift: floating numbers, lists, arrays or Tensors of the same dtype.
+        name: name used in error messages.
 
     Raises:
         TypeError: a parameter that is not floating, or two dtypes.
@@ -115,12 +115,12 @@ class ScalarAffine(Bijector):
 
     @property
     def scale(self) -> Tensor:
-        """The factor."""
+        """The parameter `scale` of the formula."""
         return self._scale
 
     @property
     def shift(self) -> Tensor:
-        """The number that is added."""
+        """The parameter `shift` of the formula."""
         return self._shift
 
     def _forward(self, x: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ class Softplus(Bijector):
 
     Args:
         sharpness: floating number, list, array or Tensor.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a parameter that is not floating.
@@ -161,7 +161,7 @@ class Softplus(Bijector):
 
     @property
     def sharpness(self) -> Tensor:
-        """The steepness of the bend."""
+        """The parameter `sharpness` of the formula."""
         return self._sharpness
 
     def _forward(self, x: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class GumbelCDF(Bijector):
     Args:
         loc: floating number, list, array or Tensor.
         scale: the same, above 0.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a parameter that is not floating, or two dtypes.
@@ -209,12 +209,12 @@ class GumbelCDF(Bijector):
 
     @property
     def loc(self) -> Tensor:
-        """The location."""
+        """The parameter `loc` of the formula."""
         return self._loc
 
     @property
     def scale(self) -> Tensor:
-        """The scale."""
+        """The parameter `scale` of the formula."""
         return self._scale
 
     def _standard(self, x: Tensor) -> Tensor:

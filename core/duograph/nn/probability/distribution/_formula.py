@@ -1,7 +1,7 @@
-"""FormulaDistribution, the base of the distributions that are given by formulas of parameters, and
-the functions that their formulas share.
+"""FormulaDistribution, the base of distributions that are given by formulas of their parameters.
 
-The modules of this folder derive from it. It checks parameters once, in the constructor.
+The modules of this folder derive from it, and share the functions below in their formulas. It
+checks parameters once, in the constructor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def dtype_of(owner: str, dtype: DTypeLike | None, whole: bool = False) -> DType:
 
 
 class FormulaDistribution(Distribution):
-    """Base of distributions with formulas; they receive all parameters as Tensors of one shape.
+    """Base of distributions with formulas, which get all parameters as Tensors of the same shape.
 
     A subclass names the parameters that must be positive or probabilities, which the constructor
     checks.
@@ -54,7 +54,10 @@ class FormulaDistribution(Distribution):
 
 
 def unit_numbers(owner: Distribution, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """Return uniform numbers strictly between 0 and 1, of `shape` followed by that of `like`."""
+    """Return uniform numbers strictly between 0 and 1, of `shape` followed by the shape of `like`.
+
+    `owner` is the distribution whose seed is used.
+    """
     drawn = ops.uniform((*shape, *like.shape), 0.0, 1.0, owner._draw_seed())
     return ops.clamp(drawn, 2.0**-25, 1.0 - 2.0**-24)
 

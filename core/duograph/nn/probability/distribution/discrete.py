@@ -28,9 +28,9 @@ class Bernoulli(FormulaDistribution):
 
     Args:
         probs: number, list, array or Tensor between 0 and 1; None if every call gives it.
-        seed: int, 0 or more; None or 0 uses the global seed.
+        seed: non-negative int; None or 0 uses the global seed.
         dtype: floating or integer dtype of the samples.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: another dtype, or a parameter of the wrong kind.
@@ -93,10 +93,10 @@ class Geometric(FormulaDistribution):
     Args:
         probs: number, list, array or Tensor between 0 and 1: the probability of a success; None if
             every call gives it.
-        seed, dtype, name: as of `Bernoulli`.
+        seed, dtype, name: as for `Bernoulli`.
 
     Raises:
-        TypeError, ValueError: as of `Bernoulli`.
+        TypeError, ValueError: as for `Bernoulli`.
 
     Examples:
         >>> import duograph as ms
@@ -153,10 +153,10 @@ class Poisson(FormulaDistribution):
 
     Args:
         rate: number, list, array or Tensor, above 0: the mean; None if every call gives it.
-        seed, dtype, name: as of `Bernoulli`.
+        seed, dtype, name: as for `Bernoulli`.
 
     Raises:
-        TypeError: as of `Bernoulli`.
+        TypeError: as for `Bernoulli`.
         ValueError: a rate of 0 or less.
 
     Examples:
@@ -210,10 +210,10 @@ class Categorical(FormulaDistribution):
     Args:
         probs: list, array or Tensor of (..., classes) between 0 and 1, with the sum 1 in the last
             axis; None if every call gives it.
-        seed, dtype, name: as of `Bernoulli`.
+        seed, dtype, name: as for `Bernoulli`.
 
     Raises:
-        TypeError: as of `Bernoulli`.
+        TypeError: as for `Bernoulli`.
         ValueError: a number, a probability that is not between 0 and 1, or another sum.
 
     Examples:

@@ -25,9 +25,9 @@ class Normal(FormulaDistribution):
     Args:
         mean: number, list, array or Tensor; None if every call gives it.
         sd: the same: the standard deviation, above 0.
-        seed: int, 0 or more; None or 0 uses the global seed.
+        seed: non-negative int; None or 0 uses the global seed.
         dtype: floating dtype of the samples.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a dtype that is not floating, or a parameter of the wrong kind.
@@ -95,10 +95,10 @@ class Laplace(FormulaDistribution):
     Args:
         mean: number, list, array or Tensor: the location; None if every call gives it.
         sd: the same: the scale, above 0. The standard deviation is its product with sqrt(2).
-        seed, dtype, name: as of `Normal`.
+        seed, dtype, name: as for `Normal`.
 
     Raises:
-        TypeError, ValueError: as of `Normal`.
+        TypeError, ValueError: as for `Normal`.
 
     Examples:
         >>> import duograph as ms
@@ -132,10 +132,10 @@ class StudentT(FormulaDistribution):
             gives them.
         mean: the same: the location.
         sd: the same: the scale, above 0.
-        seed, dtype, name: as of `Normal`.
+        seed, dtype, name: as for `Normal`.
 
     Raises:
-        TypeError, ValueError: as of `Normal`.
+        TypeError, ValueError: as for `Normal`.
 
     Examples:
         >>> import duograph as ms
@@ -171,10 +171,10 @@ class Logistic(FormulaDistribution):
     Args:
         loc: number, list, array or Tensor: the location; None if every call gives it.
         scale: the same, above 0.
-        seed, dtype, name: as of `Normal`.
+        seed, dtype, name: as for `Normal`.
 
     Raises:
-        TypeError, ValueError: as of `Normal`.
+        TypeError, ValueError: as for `Normal`.
 
     Examples:
         >>> import duograph as ms
@@ -232,16 +232,16 @@ class Logistic(FormulaDistribution):
 
 
 class Cauchy(FormulaDistribution):
-    """Cauchy distribution, which has no mean and no variance
+    """Cauchy distribution, which has neither mean nor variance
     (`mindspore.nn.probability.distribution.Cauchy`).
 
     Args:
         loc: number, list, array or Tensor: the location; None if every call gives it.
         scale: the same, above 0.
-        seed, dtype, name: as of `Normal`.
+        seed, dtype, name: as for `Normal`.
 
     Raises:
-        TypeError, ValueError: as of `Normal`; ValueError also by `mean`, `sd` and `var`.
+        TypeError, ValueError: as for `Normal`; ValueError also by `mean`, `sd` and `var`.
 
     Examples:
         >>> import duograph as ms

@@ -26,9 +26,9 @@ class Uniform(FormulaDistribution):
     Args:
         low: number, list, array or Tensor; None if every call gives it.
         high: the same, above `low`.
-        seed: int, 0 or more; None or 0 uses the global seed.
+        seed: non-negative int; None or 0 uses the global seed.
         dtype: floating dtype of the samples.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a dtype that is not floating, or a parameter of the wrong kind.
@@ -89,10 +89,10 @@ class Exponential(FormulaDistribution):
 
     Args:
         rate: number, list, array or Tensor, above 0; None if every call gives it.
-        seed, dtype, name: as of `Uniform`.
+        seed, dtype, name: as for `Uniform`.
 
     Raises:
-        TypeError, ValueError: as of `Uniform`; ValueError for a rate of 0 or less.
+        TypeError, ValueError: as for `Uniform`; ValueError for a rate of 0 or less.
 
     Examples:
         >>> import duograph as ms
@@ -144,10 +144,10 @@ class Gamma(FormulaDistribution):
     Args:
         concentration: number, list, array or Tensor, above 0; None if every call gives it.
         rate: the same: the inverse of the scale, above 0.
-        seed, dtype, name: as of `Uniform`.
+        seed, dtype, name: as for `Uniform`.
 
     Raises:
-        TypeError, ValueError: as of `Uniform`; ValueError for a parameter of 0 or less.
+        TypeError, ValueError: as for `Uniform`; ValueError for a parameter of 0 or less.
 
     Examples:
         >>> import duograph as ms
@@ -217,10 +217,10 @@ class Beta(FormulaDistribution):
     Args:
         concentration1: number, list, array or Tensor, above 0: alpha; None if every call gives it.
         concentration0: the same: beta.
-        seed, dtype, name: as of `Uniform`.
+        seed, dtype, name: as for `Uniform`.
 
     Raises:
-        TypeError, ValueError: as of `Uniform`; ValueError for a parameter of 0 or less.
+        TypeError, ValueError: as for `Uniform`; ValueError for a parameter of 0 or less.
 
     Examples:
         >>> import duograph as ms
@@ -291,10 +291,10 @@ class HalfNormal(FormulaDistribution):
     Args:
         mean: number, list, array or Tensor: the lower end; None if every call gives it.
         sd: the same: the standard deviation of the whole normal distribution, above 0.
-        seed, dtype, name: as of `Uniform`.
+        seed, dtype, name: as for `Uniform`.
 
     Raises:
-        TypeError, ValueError: as of `Uniform`; ValueError for an sd of 0 or less.
+        TypeError, ValueError: as for `Uniform`; ValueError for an sd of 0 or less.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,7 @@
-"""Distributions that a bijector makes of another one: LogNormal and Gumbel.
+"""Distributions that a bijector derives from another distribution: LogNormal and Gumbel.
 
-Users call them. Their own formulas replace those that follow from the bijector where they are
-more accurate, or where nothing follows.
+Users call them. Where the formulas that follow from the bijector are less accurate, or where there
+are none, the classes define their own.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class LogNormal(TransformedDistribution):
     Args:
         loc: number, list, array or Tensor: the mean of x; None if every call gives it.
         scale: the same: the standard deviation of x, above 0.
-        seed: int, 0 or more; None or 0 uses the global seed.
+        seed: non-negative int; None or 0 uses the global seed.
         dtype: floating dtype of the samples.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a dtype that is not floating, or a parameter of the wrong kind.
@@ -94,9 +94,9 @@ class Gumbel(TransformedDistribution):
     Args:
         loc: floating number, list, array or Tensor: the location.
         scale: the same, above 0.
-        seed: int, 0 or more; None or 0 uses the global seed.
+        seed: non-negative int; None or 0 uses the global seed.
         dtype: floating dtype of the samples.
-        name: str.
+        name: name used in error messages.
 
     Raises:
         TypeError: a dtype or a parameter that is not floating.
