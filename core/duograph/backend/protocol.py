@@ -331,4 +331,4 @@ class Backend:
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Return free device memory that the backend has cached to the system."""
+        """Give free device memory that the backend has cached back to the system."""

@@ -107,7 +107,7 @@ class Session:
         return [*self.filters, *left]
 
     def begin(self) -> None:
-        """Prepare one conformance test: select the device and start counting ops on the host."""
+        """Prepare one conformance test: select the device and reset the count of host ops."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())

@@ -100,7 +100,7 @@ def max_memory_allocated(device: str | None = None) -> int:
 
 
 def empty_cache(device: str | None = None) -> None:
-    """Return the device memory that the allocator has cached to the system.
+    """Give device memory that the allocator has cached back to the system.
 
     `device` is a name such as "CPU:0"; None is the current device.
     """

@@ -104,7 +104,7 @@ def unified(sizes: Sizes, write: Callable[[Sequence[Tensor]], M]) -> M:
     """Return a model that is valid for all sizes above 1 of the open axes.
 
     Open axes are first assumed to be independent; if the network refuses that, axes in the same
-    position of different inputs are assumed to be equal, and at last all of them. Axes that are
+    position of different inputs are assumed to be equal, and finally all of them. Axes that are
     assumed to be equal have one name in the model.
 
     Args:

@@ -1,4 +1,4 @@
-"""The primitive op `iota`, which counts along an axis, and the conversion `cast` of dtypes.
+"""The primitive op `iota`, which counts along an axis, and the dtype conversion `cast`.
 
 The other families of `ops` import them from here; users call `cast` alone. To avoid import
 cycles, this module must not import a family that uses it.

@@ -1,4 +1,4 @@
-"""LU decomposition and eigenvalues of symmetric matrices on the host, with gradients of ops.
+"""LU decomposition and symmetric eigenvalues on the host; their gradients are ops.
 
 `duograph.scipy.linalg` calls the ops; no public function of `ops` does. The host computes them by
 NumPy; 16-bit floats and complex numbers are refused.

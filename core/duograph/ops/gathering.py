@@ -113,7 +113,7 @@ def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError that names index and axis, after a gather_nd kernel reported one.
+    """Raise an IndexRangeError that names the index and axis that a gather_nd kernel reported.
 
     If indices are computed by the graph that is being built, nothing is raised, since their values
     are unknown.

@@ -1,7 +1,7 @@
 """Fusion: the graph pass that replaces nodes by `region` nodes, each computed by one kernel.
 
-Elementwise ops join the regions of their operands. Reductions over trailing axes end rows; ops that
-compute with the reduced rows join the region, too:
+Elementwise ops join the regions of their operands. A reduction over the trailing axes
+ends a row; ops that compute with the reduced rows join the region, too:
 
     %3 = reduce_max(%0)                         %8 = region(%0, body=graph(%0) {
     %4 = sub(%0, %3)                                   %1 = reduce_max(%0)

@@ -1,4 +1,4 @@
-"""Emits code by which a group of work items (a thread block) reduces one value of each to one.
+"""Emits code by which a thread block reduces one value per work item to one.
 
 `loop_printer` calls `group_reduction`. Afterwards every work item has the result. In languages with
 `GridDialect.shuffles`, the 32 work items of a warp exchange values by registers; with

@@ -253,7 +253,7 @@ def _is_cjk(char: str) -> bool:
 
 
 def _is_punctuation(char: str) -> bool:
-    """Return whether BERT treats a character as a separate token: ASCII signs and punctuation."""
+    """Return whether BERT treats a character as a separate token: ASCII symbols and punctuation."""
     n = ord(char)
     return 33 <= n <= 47 or 58 <= n <= 64 or 91 <= n <= 96 or 123 <= n <= 126 or (
         unicodedata.category(char)[0] == "P"

@@ -573,7 +573,7 @@ def _two_ranges(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the ranges along x and y from a list of four numbers, or of two for x alone.
 
-    A range that is not given is (0, 0); for None, both ranges are.
+    A range that is not given is (0, 0); both are for None.
     """
     if value is None:
         return (0.0, 0.0), (0.0, 0.0)

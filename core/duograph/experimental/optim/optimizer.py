@@ -211,7 +211,7 @@ class Optimizer(Cell):
 
         Raises:
             TypeError: the gradients are not a tuple or list.
-            ValueError: another number of gradients, or one of another shape.
+            ValueError: the wrong number of gradients, or one of the wrong shape.
         """
         owner, params = type(self).__name__, self.parameters
         if not isinstance(gradients, (tuple, list)):

@@ -1,10 +1,10 @@
-"""Refuses in-place writes to a tensor of which only the running graph knows which one it is.
+"""Refuses in-place writes to a tensor whose identity is known only when the graph runs.
 
 After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In the graph, x is a third value, the
 result of a `switch` node, so the write would change neither y nor z. It is refused while any code
 can still reach y or z. These *candidates* of x may exist before the condition or be made in one of
-its branches. `host` and `identity` use the same records to refuse that such an x is stored in an
-object from outside the function, or compared with `is`. `join`, `branch_ends`, `graph_loops` and
+its branches. `host` and `identity` use the same records to refuse to store such an x in an
+object from outside the function, or to compare it with `is`. `join`, `branch_ends`, `graph_loops` and
 `recursion` record the candidates. The module must never change a tensor.
 """
 

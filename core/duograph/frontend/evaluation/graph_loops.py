@@ -450,7 +450,7 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: 
         ev: the evaluation.
         body: the trace to which the parameters belong.
         step: function that evaluates the body.
-        earlier: the trace of the body before this one.
+        earlier: the previous trace of the body, whose results are compared with the parameters.
 
     Returns:
         whether there is another iteration, as a Python bool or a bool of the graph.

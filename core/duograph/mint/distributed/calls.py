@@ -91,7 +91,7 @@ def tensor_list(owner: str, name: str, values: object, size: int) -> list[Tensor
     """Return a list of one Tensor for each of `size` ranks, all of the same dtype.
 
     Raises:
-        ArgumentError: another number or kind of values, or several dtypes.
+        ArgumentError: the wrong number or kind of values, or values of several dtypes.
     """
     wanted = f"a list of {size} Tensor{'s' * (size > 1)}"
     if not isinstance(values, (tuple, list)) or len(values) != size:

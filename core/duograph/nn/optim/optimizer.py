@@ -385,7 +385,7 @@ class Optimizer(Cell):
         """Run one optimiser step: update every Parameter from its gradient; return True.
 
         Raises:
-            ValueError: another number of gradients than Parameters, or a gradient of another shape.
+            ValueError: the wrong number of gradients, or one of the wrong shape.
         """
         params = self.parameters
         self._check_gradients(gradients)
