@@ -22,7 +22,10 @@ def test_runs_on_every_supported_python_from_one_wheel():
 
 
 def test_size_without_dependencies():
-    """M02: "Installed size of core + CPU backend" under 30 MB, byte code included."""
+    """M02: "Installed size of core + CPU backend" under 30 MB (of 2**20 bytes, as du counts).
+
+    Byte code is included.
+    """
     size = 0
     for package in PACKAGES:
         for folder in util.find_spec(package).submodule_search_locations:
@@ -33,7 +36,7 @@ def test_size_without_dependencies():
                     if path.suffix == ".py":
                         code = compile(path.read_bytes(), path, "exec", dont_inherit=True)
                         size += len(marshal.dumps(code))
-    assert 1e6 < size < 30e6
+    assert 1e6 < size < 30 * 2**20
 
 
 def test_the_packages_with_types_say_so():

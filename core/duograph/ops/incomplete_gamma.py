@@ -127,7 +127,7 @@ def _gamma_ratio(a: Array, x: Array, upper: bool) -> Array:
 
 
 def _gamma_ratio_by_a(a: Array, x: Array) -> Array:
-    """Return the derivative with respect to `a` of the regularised incomplete gamma function P(a, x)."""
+    """Return dP/da of the regularised incomplete gamma function P(a, x)."""
     a, x = np.broadcast_arrays(a, x)
     good = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     aa, xx = np.where(good, a, 1.0), np.where(good, x, 1.0)
@@ -306,7 +306,7 @@ def _(x, y, kind):
 
 @op(name="gamma_derivative", dtypes=FLOATING, host_fallback=True)
 def gamma_derivative(input: Tensor, other: Tensor, kind: str):
-    """Primitive op: derivative of igamma with respect to a, or of zeta to s; the op has no derivative.
+    """Primitive op: derivative of igamma with respect to a, or of zeta to s; it has none itself.
 
     `kind` is "igamma_by_a" or "zeta_by_s".
     """

@@ -4,8 +4,8 @@ After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In the graph, x i
 result of a `switch` node, so the write would change neither y nor z. It is refused while any code
 can still reach y or z. These *candidates* of x may exist before the condition or be made in one of
 its branches. `host` and `identity` use the same records to refuse to store such an x in an
-object from outside the function, or to compare it with `is`. `join`, `branch_ends`, `graph_loops` and
-`recursion` record the candidates. The module must never change a tensor.
+object from outside the function, or to compare it with `is`. `join`, `branch_ends`, `graph_loops`
+and `recursion` record the candidates. The module must never change a tensor.
 """
 
 from __future__ import annotations
