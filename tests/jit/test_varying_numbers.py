@@ -7,6 +7,7 @@ with its line-by-line execution bit for bit at O0.
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -229,3 +230,75 @@ def test_not_if_told_so():
     for k in range(6):
         compiled(Tensor([1.0]), k)
     assert compiled.cache_info().misses == 6
+
+
+def written(a, b, k):
+    """Write a number into an argument, which may be the other one as well."""
+    a[0] = k
+    return a + b * k
+
+
+@pytest.mark.parametrize("same", ([False, True], [True, False], [True, True]))
+def test_arguments_that_are_one_tensor(same):
+    compiled = ms.jit(written)
+    for k in (1, 2, 3, 4, 5, 2.5):
+        for one in same:
+            results = []
+            for function in (written, compiled):
+                a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+                found = function(a, a if one else b, k)
+                results.append([v.asnumpy().tolist() for v in (found, a, b)])
+            assert results[0] == results[1], (k, one)
+
+
+def test_containers_and_arrays_beside_numbers():
+    def function(x, items, array, k):
+        items.append(x * k)
+        array[0] = 7.0
+        return x * k + items[0] + float(array[1])
+
+    compiled = ms.jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in (1, 2, 3, 4, 5, 3):
+            results = []
+            for form in (function, compiled):
+                items, array = [Tensor([1.0])], np.array([1.0, k])
+                found = form(Tensor([2.0]), items, array, k)
+                results.append(plain((found, items, array.tolist())))
+            assert results[0] == results[1], k
+
+
+def test_captured_values_that_change_beside_numbers():
+    factor = [2.0]
+
+    def function(x, k):
+        return x * k * factor[0]
+
+    compiled = ms.jit(function)
+    before = ms.get_context("stale_captures")
+    ms.set_context(stale_captures="recompile")
+    try:
+        for k in range(12):
+            factor[0] = float(k // 3)
+            assert (compiled(Tensor([1.0]), k) == function(Tensor([1.0]), k)).all(), k
+    finally:
+        ms.set_context(stale_captures=before)
+
+
+def test_threads():
+    compiled = ms.jit(lambda x, k: x * k + k)
+    wrong = []
+
+    def work(first):
+        x = Tensor([1.0, 2.0])
+        for k in range(first, first + 40):
+            if not (compiled(x, k) == x * k + k).all():
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(100 * i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

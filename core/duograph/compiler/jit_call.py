@@ -43,6 +43,7 @@ class JitCall:
         function: the compiled function.
         cache: the program cache of the function, or of its receiver if it is a method.
         key: the cache key.
+        plain: the key in which objects among the arguments are not compared by identity.
         args, kwargs: the arguments.
         given: the positional arguments without the receiver of a method; these are part of the key.
         slots: the run-time inputs among the arguments.
@@ -52,7 +53,8 @@ class JitCall:
     """
 
     __slots__ = (
-        "function", "cache", "key", "args", "given", "kwargs", "slots", "compiled", "unmarked",
+        "function", "cache", "key", "plain", "args", "given", "kwargs", "slots", "compiled",
+        "unmarked",
     )  # fmt: skip
 
     def __init__(
@@ -68,7 +70,7 @@ class JitCall:
         self.function = function
         self.slots = slots
         self.cache = cache
-        self.key = key
+        self.key = self.plain = key
         self.args = args
         self.given = given
         self.kwargs = kwargs
@@ -105,18 +107,17 @@ class JitCall:
         on which objects the arguments are, `key` is replaced by a key that compares them by
         identity, and the lookup is repeated.
         """
-        key, slots = self.key, self.slots
-        if self.cache.aliased and (slots.containers or slots.objects):
-            own = key.of_objects(slots)
-            self.key = own if own in self.cache.entries else key
+        if self.cache.aliased and (self.slots.containers or self.slots.objects):
+            own = self.plain.of_objects(self.slots)
+            self.key = own if own in self.cache.entries else self.plain
         entry = self._found()
-        if isinstance(entry, Compiled) and not entry.program.is_for(slots):
-            self.key = key.of_objects(slots)
+        if isinstance(entry, Compiled) and not entry.program.is_for(self.slots):
+            self.key = self.plain.of_objects(self.slots)
             entry = self._found()
         if isinstance(entry, Compiled) and entry.program.distinguishes:
-            shared = entry.program.shared(slots.leaves)
+            shared = entry.program.shared(self.slots.leaves)
             if shared:
-                self.key = key.sharing_tensors(shared, slots)
+                self.key = self.plain.sharing_tensors(shared, self.slots)
                 entry = self._found(shared)
         return entry
 
@@ -153,7 +154,7 @@ class JitCall:
                 made = Compiled(specialised)
                 cache.add(self.key, made)
                 return made
-            number_inputs = None if shared else self._with_number_inputs()
+            number_inputs = self._with_number_inputs(shared)
             if number_inputs is not None:
                 return number_inputs
             if not again:
@@ -200,7 +201,9 @@ class JitCall:
                 function.level(), shared,
             )  # fmt: skip
 
-    def _with_number_inputs(self) -> Compiled | Interpreted | None:
+    def _with_number_inputs(
+        self, shared: Mapping[int, int | None] | None
+    ) -> Compiled | Interpreted | None:
         """Compile the function for the call with numbers that vary as inputs.
 
         Returns None if no number varies or if the function needs their values. The call then has
@@ -210,50 +213,61 @@ class JitCall:
         numbers = cache.numbers
         if function.dynamic in (0, False) or dividing() is not None:
             return None
-        if self.unmarked is None:
-            varying = numbers.varying(self.given, self.kwargs)
-            constants = [p for p in cache.programs() if p.device is self.key.device]
-            if not varying or not constants:
-                return None
-            given, kwargs = numbers.marked(self.given, self.kwargs, varying)
-            args = (*self.args[: len(self.args) - len(given)], *given)
-            found = bind_call(given, kwargs, function._device())
-            assert found is not None  # the constant call has moved all tensors to the device
-            call = JitCall(function, cache, found[0], args, given, kwargs, found[1])
-            program = call._program_of_inputs(constants[-1])
-            if program is None:
-                numbers.keep_constant(varying)
-                return None
-            numbers.inputs |= varying
-            self.key, self.slots, self.unmarked = call.key, call.slots, (args, given, kwargs)
-            self.args, self.given, self.kwargs = args, given, kwargs
-        else:
-            program = self._program_of_inputs(None)
+        program: CompiledProgram | None
+        if self.unmarked is not None:
+            program = self._program_of_inputs(None, shared)
             if program is None:
                 numbers.keep_constant()
-                self.args, self.given, self.kwargs = self.unmarked
+                self._use(*self.unmarked)
                 self.unmarked = None
-                bound = bind_call(self.given, self.kwargs, function._device())
-                assert bound is not None
-                self.key, self.slots = bound
+                if shared:
+                    self.key = self.plain.sharing_tensors(shared, self.slots)
                 return cache.find(self.key)
+        else:
+            varying = numbers.varying(self.given, self.kwargs)
+            constants = [p for p in cache.programs() if p.device is self.key.device]
+            if shared or not varying or not constants or self.key is not self.plain:
+                return None
+            constant_call = self.args, self.given, self.kwargs
+            given, kwargs = numbers.marked(self.given, self.kwargs, varying)
+            self._use((*self.args[: len(self.args) - len(given)], *given), given, kwargs)
+            program = self._program_of_inputs(constants[-1], None)
+            if program is None:
+                numbers.keep_constant(varying)
+                self._use(*constant_call)
+                return None
+            numbers.inputs |= varying
+            self.unmarked = constant_call
         entry = Compiled(program)
-        cache.symbolic.add_shapes(self)
+        if not shared:
+            cache.symbolic.add_shapes(self)
         function._seconds += program.seconds
         function._misses += 1
         function._reasons.add("compiled: numbers that vary among the arguments are inputs")
         cache.add(self.key, entry)
         return entry
 
-    def _program_of_inputs(self, constant: CompiledProgram | None) -> CompiledProgram | None:
+    def _use(self, args: Args, given: Args, kwargs: Kwargs) -> None:
+        """Replace the arguments, the key and the run-time inputs of the call."""
+        found = bind_call(given, kwargs, self.function._device())
+        assert found is not None  # an earlier key of the call has moved all tensors to the device
+        self.args, self.given, self.kwargs = args, given, kwargs
+        self.key, self.slots = found
+        self.plain = self.key
+
+    def _program_of_inputs(
+        self, constant: CompiledProgram | None, shared: Mapping[int, int | None] | None
+    ) -> CompiledProgram | None:
         """Return a program with numbers as inputs; None if it cannot be made or would be slower.
 
         Args:
             constant: a program of the function in which the numbers are constants; None: any
                 control flow is accepted.
+            shared: which tensor arguments are the same object, as `CompiledProgram.shared` returns
+                it.
         """
         try:
-            program = self._program()
+            program = self._program(shared)
         except Exception:  # noqa: BLE001  (with constants the error is raised again, if at all)
             return None
         if constant is not None and not is_no_slower(program.graph, constant.graph):
