@@ -209,9 +209,9 @@ def _given(
 
 
 def _arguments_named(text: str, given: Mapping[str, object]) -> str:
-    """Replace the name of an argument in "got NAME=VALUE" or "got axis VALUE" by the caller's name.
+    """Replace NAME in "got NAME=VALUE", or "axis" in "got axis VALUE", by the user's name for it.
 
-    The function's own parameter is the only one that has the value.
+    That is the parameter of the user's function which has the value; if several have, NAME stays.
     """
     text = _size_named(text, given)
     found = re.search(r": got (?:(?P<name>\w+)=|(?P<axis>axis) )", text)

@@ -1,4 +1,4 @@
-"""Reader of PyTorch state dicts, without PyTorch, and writer, by PyTorch; `convert` calls it.
+"""Reads PyTorch state dicts without PyTorch, and writes them with it; `convert` calls both.
 
 A file of `torch.save` is a zip archive: `data.pkl` is a pickle that names storages, and `data/0`,
 `data/1` ... are the bytes of these storages. Unpickling can run any code, so only the few functions

@@ -173,15 +173,16 @@ def _load_dismatch_prefix_params(
     param_not_load: list[str],
     strict_load: bool,
 ) -> None:
-    """Load the Parameters whose names in a checkpoint have one additional prefix.
+    """Load the Parameters whose names in a checkpoint have a prefix in common.
 
     Args:
         parameter_dict: the checkpoint's entries by name.
         param_not_load: names of Parameters that are not loaded yet; the names that this function
             loads are removed from the list.
+        strict_load: whether dtypes must be equal, not only convertible.
 
     Raises:
-        ValueError: a value does not fit.
+        ValueError: a value has another shape than its Parameter, or a dtype that does not fit.
     """
     found = _without_prefix(param_not_load, parameter_dict, {})
     for param in net.get_parameters():

@@ -317,7 +317,7 @@ class CompiledProgram:
     # ---- checks before a call -----------------------------------------------------------------
 
     def ready(self) -> bool:
-        """Return whether the state tensors have exactly the types that were compiled for.
+        """Return whether the state tensors have exactly the types that the program is for.
 
         A type includes the device and the recording level, the number of gradient tapes that record
         the tensor. If the types match, the method may store the buffer handles of the state

@@ -94,7 +94,7 @@ class CallbackRunner:
                 getattr(c, method)(context)
 
     def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        """Yield the input rows of an epoch; call the callbacks' begin methods before."""
+        """Yield an epoch's rows; call ``ds_epoch_begin``, then ``ds_step_begin`` per row."""
         if not self._callbacks:
             return rows
         return self._before(rows, epoch + 1)

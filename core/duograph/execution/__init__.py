@@ -14,7 +14,7 @@ Terms of this package:
 - A *native program* is a whole graph as one call, which the backend made (`Backend.link`). Without
   it, Python runs the steps one by one.
 - A *donation* is a result that overwrites the buffer of the parameter whose new value it is.
-- *State* are the Parameters and captured tensors that a program reads and does not write.
+- *State* is the Parameters and captured tensors that a program reads and does not write.
 - *Observers* are objects to which every kernel that runs is reported. Every program has two forms:
   one reports its kernels, the other does not.
 """

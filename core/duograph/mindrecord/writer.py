@@ -379,7 +379,7 @@ class FileWriter:
 
     @staticmethod
     def _binary(name: str, value: object) -> bytes:
-        """Return the value of a bytes field as bytes; raise MindRecordError for another type."""
+        """Return bytes, a bytearray or a uint8 array as bytes; else raise MindRecordError."""
         if isinstance(value, (bytes, bytearray)):
             return bytes(value)
         if isinstance(value, np.ndarray) and value.dtype == np.uint8:

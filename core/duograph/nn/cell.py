@@ -207,9 +207,9 @@ class Cell(KeepsState):
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Assign to an attribute that holds a Parameter: None clears it, a Tensor sets its value.
+        """Assign to an attribute that holds a Parameter: None replaces it, a Tensor is written.
 
-        A Parameter of one element can be written with a number, as compiled code does.
+        A number may be written into a Parameter of one element, as compiled code does too.
         """
         present = self._params[name]
         if value is None:

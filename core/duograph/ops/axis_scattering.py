@@ -36,7 +36,7 @@ def index_write(
     """Return a copy of `input` with its slices at the indices of an axis set to `source`.
 
     With `add`, `source` is added to the slices instead. `index` has one axis or none. `source` has
-    one slice per index, or is a number. `name` is the user's function in errors.
+    one slice per index, or is a number. `name` is the function that errors name.
     """
     shape = input.shape
     if not shape:

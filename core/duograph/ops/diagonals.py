@@ -61,7 +61,7 @@ def int_of(name: str, what: str, value: object) -> int:
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
     """Return the number of a diagonal as an int, clamped to -rows .. columns of matrices `x`.
 
-    Clamping keeps it in the range of int32. `name` is the user's function in errors.
+    Clamping keeps it in the range of int32. `name` is the function that errors name.
     """
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, int_of(name, "diagonal", diagonal)))

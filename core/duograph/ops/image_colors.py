@@ -205,7 +205,7 @@ class DataFormatVecPermute(Primitive):
 
 
 class CheckNumerics(Primitive):
-    """Check that all elements are finite: `CheckNumerics()(x)`."""
+    """Return a Tensor unchanged, or raise if an element is not finite: `CheckNumerics()(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return `x` unchanged after checking that all elements are finite.

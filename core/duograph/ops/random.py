@@ -53,8 +53,8 @@ Size: TypeAlias = int | Sequence[int]
 def random_bits(state: Tensor, shape: Sequence[int]):
     """Primitive op: random uint32 words by the generator Philox 4x32-10.
 
-    `state` is uint32 (4,): the low and high half of the key, and of the offset. Element i is word i
-    % 4 of the block whose counter has the low and high half of i // 4, and of the offset.
+    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of
+    the block with the counter (i // 4 low, i // 4 high, offset low, offset high).
     """
 
 

@@ -21,9 +21,9 @@ __all__ = ["all_gather_parts", "part_of", "reduce_scatter_parts"]
 
 
 def part_of(x: Tensor, rank: int, size: int) -> Tensor:
-    """Return the shard, (shard length,), of a replicated tensor that belongs to a rank.
+    """Return the 1-D shard of one rank: a part of the flattened replicated tensor `x`.
 
-    `size` is the number of ranks.
+    All `size` ranks have shards of the same length; zeros pad the last ones.
     """
     n = part_length(x.size, size)
     begin = min(rank * n, x.size)

@@ -59,7 +59,7 @@ def window_sizes(
 def pad_pairs(name: str, padding: object, n: int) -> tuple[tuple[int, int], ...]:
     """Return a pair (cells before, cells after) for each of `n` axes.
 
-    `padding` is one int, `n` ints, `2n` ints or `n` pairs; `name` is the user's function in errors.
+    `padding` is one int, `n` ints, `2n` ints or `n` pairs; `name` is the function that errors name.
 
     Raises:
         TypeError: `padding` has another type.

@@ -45,12 +45,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, foo
 
 
 def heading(text: str) -> str:
-    """Return text as an HTML line in bold."""
+    """Return `text`, escaped, in bold in a `<div>` of its own."""
     return f"<div><b>{html.escape(text)}</b></div>"
 
 
 def line(text: str) -> str:
-    """Return text as an HTML line."""
+    """Return `text`, escaped, in a `<div>` of its own."""
     return f"<div>{html.escape(text)}</div>"
 
 

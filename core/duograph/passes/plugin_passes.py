@@ -45,9 +45,9 @@ def plugin_passes() -> list[tuple[str, PluginPass]]:
 
 
 def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
-    """Return the (plugin name, pass) pairs of one hook implementation, which is called only once.
+    """Return the (plugin name, pass) pairs of one hook implementation; call it the first time only.
 
-    If it fails, the failure is reported, and there are no pairs.
+    If the call fails, the failure is reported, and the result is empty, then and later.
     """
     listed = _found.get(hook)
     if listed is None:

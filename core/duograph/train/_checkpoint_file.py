@@ -51,7 +51,7 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
 
 
 def _code(name: str, dtype: str) -> str:
-    """Return the name of a dtype in the format safetensors; `name` is the entry's, for messages.
+    """Return the safetensors name of a dtype; `name` is the entry's name, for messages.
 
     Raises:
         CheckpointError: safetensors has no such dtype.

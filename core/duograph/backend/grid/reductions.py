@@ -1,10 +1,10 @@
-"""Reduction kernels over any axes: one pass per run of adjacent axes, or two.
+"""Reduction kernels over any axes: one or two passes per run of adjacent axes.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p combines
 elements p * chunk up to (p + 1) * chunk of the middle axis. There are two passes if the results are
 too few to keep the device busy. On a GPU, a group of work items reduces a row (if inner is 1) or
-adjacent columns. The kernel table has the builders; fused regions use `combine_of`, `combine_parts`
-and `parts_of` too.
+adjacent columns. The kernel table refers to the builders of this module; fused regions use
+`combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _changes_type(what: str, old: Value, new: Value) -> Exception:
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return a variable's value at the start of an iteration, made by the rules of its plan.
+    """Return a variable's value at the start of an iteration, as its plan prescribes.
 
     A plan says how a loop passes a variable on. A parameter is added to the loop body for each
     value that iterations pass on.

@@ -54,7 +54,7 @@ class ContainerCopies:
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
     def in_order(self, copy: set[Value]) -> Value:
-        """Return the items of a set in the order of iteration, which is the original's for a copy.
+        """Return the items of a set in iteration order; for a copy, in the order of its original.
 
         A copy of a set may iterate in another order than the original.
 

@@ -175,7 +175,7 @@ def _entries(save_obj: object) -> list[tuple[str, object]]:
 def _appended(append_dict: object) -> list[tuple[str, object]]:
     """Return the (name, value) pairs of `append_dict`: a dictionary or a Cell.
 
-    None has no pairs.
+    The list is empty for None.
     """
     if append_dict is None:
         return []
@@ -450,7 +450,7 @@ def _without_prefix(
     values: Mapping[str, Parameter | str],
     matched: Mapping[str, Parameter | str],
 ) -> dict[str, Parameter | str]:
-    """Match Parameters to checkpoint entries whose names have one additional prefix.
+    """Match Parameters to checkpoint entries whose names are one common prefix and theirs.
 
     Args:
         missing: names of the Parameters without an entry.
