@@ -8,7 +8,10 @@ import duograph as ms
 from duograph import nn, ops
 from frontend.wrong_programs import BOTH, F, I, right, wrong
 
-JOIN = "Cannot join (the return values of different branches|the iterations of a loop|.* after the)"
+JOIN = (
+    "Cannot join (?=the (return values of different branches|iterations of a loop)|"
+    ".* after the branches)"
+)
 STRICT = ("STRICT",)
 
 # A mark on a join is on its `if` or loop: that is where the two meet.
@@ -51,8 +54,8 @@ def returned_dtypes(x):
 
 
 @wrong(TypeError, JOIN + "(?s:.*)Float32(?s:.*)None", F(2), eager=False)
-def tensor_or_nothing(x):  # <- here
-    if x.sum() > 0:
+def tensor_or_nothing(x):
+    if x.sum() > 0:  # <- here
         return x
 
 
