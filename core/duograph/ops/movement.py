@@ -80,7 +80,10 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
         return tuple(wanted)
     total = size_of(tuple(have))
     if open_ > 1 or not rest or total % rest:
-        got = f"reshape: got the new shape {tuple(wanted)} for shape {tuple(have)} of {total} elements"
+        got = (
+            f"reshape: got the new shape {tuple(wanted)} for shape {tuple(have)} of {total} "
+            "elements"
+        )
         if open_ > 1:
             raise ShapeError(f"{got}; wanted sizes from 0 on, and at most one -1")
         if not rest:
