@@ -254,6 +254,8 @@ def arity_error(
         why = f"got an unexpected keyword argument {unknown[0]!r}{like_keyword(unknown[0], named)}"
     elif why.startswith(("takes ", "too many positional")):
         why = f"takes {len(positional)} positional arguments but got {len(args)}"
+    ask, _, hint = why.partition("; did you mean ")
+    why = f"{ask} (did you mean {hint[:-1]}?)" if hint else why
     return ArgumentError(f"{owner}: {why}; wanted {owner}({_plain(parameters)})")
 
 

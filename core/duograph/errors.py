@@ -7,7 +7,9 @@ DuographError
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 │   ├── ProbabilityError (RuntimeError) a probability outside [0, 1]
-│   └── UnknownNameError (KeyError)     a name that no metric, activation or option has
+│   ├── UnknownNameError (KeyError)     a name that no metric, activation or option has
+│   ├── NonFiniteError (RuntimeError)   a norm that is infinite or NaN
+│   └── BufferSizeError (RuntimeError)  a buffer of another size than the elements asked for
 ├── IndexRangeError (IndexError)       an index past the end
 │   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
@@ -18,12 +20,23 @@ DuographError
 ├── CommunicationError (RuntimeError)  ranks that differ, do not answer, or have ended
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
-│   └── MissingRuleError               an op without a rule
+│   ├── MissingRuleError               an op without a rule
+│   └── GradientShapeError (ShapeError) a rule whose gradient has another shape than the operand
 ├── AnomalyError (FloatingPointError, RuntimeError)  a NaN or infinity, found by detect_anomaly
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
+│   └── StateMismatch (RuntimeError)   values that do not fit the Cell
 ├── OnnxError (ValueError)             an ONNX model that cannot be read, run or written
+├── DatasetError (RuntimeError)        a dataset that cannot produce a row
+│   ├── ColumnKindError (ArgumentError) a column that is neither an array nor a dictionary
+│   ├── BatchShapeError (ShapeError)   rows of different shapes in one batch
+│   └── SampleRangeError (IndexRangeError) a sampler that chose a row that is not there
+├── MindRecordError (RuntimeError, ValueError) an invalid file, schema or row of MindRecord
+├── MetricError (RuntimeError)         a metric that cannot be computed
+├── LossNotFinite (ValueError)         a loss that is NaN or infinite
+├── MissingRateError (KeyError)        a schedule resumed without its initial rate
+├── MissingFunctionError (NotImplementedError) a distribution without a formula for a function
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 │   ├── RefusedError                   one that is refused at every syntax level
 │   ├── StrictAttributeError (AttributeError)  at STRICT, a method that needs data on the host
@@ -115,6 +128,14 @@ class UnknownNameError(ArgumentValueError, KeyError):
     """Raised if no object has a name that was given as a string."""
 
 
+class NonFiniteError(ArgumentValueError, RuntimeError):
+    """Raised if a norm is infinite or NaN where the user required a finite one."""
+
+
+class BufferSizeError(ArgumentValueError, RuntimeError):
+    """Raised if the size of a buffer does not fit the requested elements."""
+
+
 class IndexRangeError(DuographError, IndexError):
     """Raised if an index is out of range for its axis."""
 
@@ -195,6 +216,10 @@ class MissingRuleError(GradientError):
         )
 
 
+class GradientShapeError(GradientError, ShapeError):
+    """Raised if a gradient rule returns a gradient whose shape is not that of the operand."""
+
+
 class AnomalyError(DuographError, FloatingPointError, RuntimeError):
     """Raised by `detect_anomaly` where the first NaN or infinity appears.
 
@@ -218,6 +243,13 @@ class CheckpointError(DuographError, ValueError):
     names_call = True
 
 
+class StateMismatch(CheckpointError, RuntimeError):
+    """Raised if a state dictionary does not match the Cell.
+
+    The message says whether values were loaded.
+    """
+
+
 class OnnxError(DuographError, ValueError):
     """Raised if an ONNX model cannot be read, run or written.
 
@@ -228,6 +260,42 @@ class OnnxError(DuographError, ValueError):
 
     why: str = ""
     file: str = ""
+
+
+class DatasetError(DuographError, RuntimeError):
+    """Raised if a dataset cannot produce a row."""
+
+
+class ColumnKindError(ArgumentError, DatasetError):
+    """Raised if a column of a row holds something that is neither an array nor a dictionary."""
+
+
+class BatchShapeError(DatasetError, ShapeError):
+    """Raised if rows of different shapes cannot be stacked into one batch."""
+
+
+class SampleRangeError(IndexRangeError, DatasetError):
+    """Raised if a sampler chose a row that the source does not have."""
+
+
+class MindRecordError(DuographError, RuntimeError, ValueError):
+    """Raised if a file, a schema or a row of MindRecord is invalid."""
+
+
+class MetricError(DuographError, RuntimeError):
+    """Raised if a metric cannot be computed, above all by `eval` before any `update`."""
+
+
+class LossNotFinite(DuographError, ValueError):
+    """Raised if the loss of a training step is NaN or infinite."""
+
+
+class MissingRateError(DuographError, KeyError):
+    """Raised if a schedule is resumed at a later step, but a group has no ``initial_lr``."""
+
+
+class MissingFunctionError(DuographError, NotImplementedError):
+    """Raised if a distribution has no formula for a function, and none to derive it from."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):

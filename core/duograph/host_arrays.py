@@ -114,8 +114,19 @@ def _array_of_sequence(data: object, kind: str) -> Array:
         return np.array(data)
     except (ValueError, TypeError) as error:
         raise ArgumentValueError(
-            f"Tensor: got {kind} that is no rectangular array of numbers: {error}"
+            f"Tensor: got {kind} that is no rectangular array of numbers: "
+            f"{_ragged(data) or error}; wanted rows of one length (fill the short ones up)"
         ) from None
+
+
+def _ragged(data: object) -> str:
+    """Return which rows of nested lists differ in length, or ""."""
+    if not isinstance(data, (list, tuple)) or not all(isinstance(x, (list, tuple)) for x in data):
+        return ""
+    other = next((x for x in data if len(x) != len(data[0])), None)
+    if other is not None:
+        return f"it has a row of length {len(data[0])} and one of length {len(other)}"
+    return next((found for x in data if (found := _ragged(x))), "")
 
 
 def _sequence_dtype(data: object, array: Array) -> DType | None:

@@ -201,7 +201,8 @@ class Parameter(Tensor):
             if value.dtype.kind in "fc" and own.kind in "biu":
                 raise ArgumentError(
                     f"Parameter {self.name}: set_data got {value.dtype.name}, which "
-                    f"{own.name} cannot hold"
+                    f"{own.name} cannot hold; wanted value.astype(ms.{own.name}), or a Parameter "
+                    "of a floating dtype"
                 )
             if value._type.level or builder is not None:
                 value = cast_to(value, own)

@@ -482,14 +482,22 @@ class Tensor(TensorMethods):
         """Return a one-element tensor's value as a Python number; errors begin with `what`."""
         if self._type.size != 1:
             raise ArgumentValueError(
-                f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
-                f"elements is ambiguous, wanted one element (use .any(), .all() or an index)"
+                f"{what}: got a tensor of shape {self.shape}; "
+                + (
+                    "the truth of several elements is ambiguous, wanted one element (use .any(), "
+                    ".all() or an index)"
+                    if what == "bool"
+                    else "wanted one element (x.mean(), x.sum() or an index such as x[0] gives one)"
+                )
             )
         return python_number(self.asnumpy())
 
     def __len__(self) -> int:
         if not self._type.shape:
-            raise ArgumentError("len: got a 0-d tensor; wanted at least one axis")
+            raise ArgumentError(
+                "len: got a 0-d tensor; wanted at least one axis (a single number has no length; "
+                "x.size is 1)"
+            )
         return self._type.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:

@@ -11,6 +11,7 @@ from errors.corpus import Outcome, Program
 
 PACKAGE = os.path.dirname(ms.__file__)
 _OWN = re.compile(r'File "[^"]*duograph[_a-z]*/[^"]*\.py"')
+_PRIVATE_CLASS = re.compile(r"^duograph\.(?!errors\.\w+:)[\w.]+: ", re.MULTILINE)
 
 
 def problems(program: Program, outcome: Outcome) -> list[str]:
@@ -23,6 +24,8 @@ def problems(program: Program, outcome: Outcome) -> list[str]:
     own = [m for m in _OWN.findall(outcome.printed) if "tests/errors" not in m]
     if own or PACKAGE in outcome.printed:
         found.append("shows files of duograph")
+    if _PRIVATE_CLASS.search(outcome.printed):
+        found.append("shows a class outside duograph.errors")
     where = f"{program.path.name}:{program.line}"
     in_traceback = re.search(
         rf'File "[^"]*{re.escape(program.path.name)}", line {program.line}\b', outcome.printed

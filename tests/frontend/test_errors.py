@@ -426,11 +426,12 @@ def test_join_error() -> None:
     error = join_error("y", a, b)
     add_lines(error, [(7, "    y = x  # as it is"), None])
     text = str(located(error, SPANS))
-    assert text.startswith("Cannot join the return values of different branches: variable 'y' is")
-    assert "Type Join Failed: dtype1 = Float32, dtype2 = Float16" in text
+    assert text.startswith("Cannot join variable 'y' after the branches: it is a Tensor")
+    assert "Join Failed" not in text
     assert "in the 'if' branch (line 7: y = x) and" in text and "`y.astype(ms.float32)`" in text
     assert "model.py:12" in text
     text = str(join_error("the result", a, c))
+    assert text.startswith("Cannot join the return values of different branches: the result is")
     assert "Shape Join Failed: shape1 = (2, 3), shape2 = (3, 2)" in text
     assert "`.reshape((2, 3))`" in text
     error = join_error("y", a, "None")

@@ -10,7 +10,7 @@ import duograph as ms
 from duograph import nn, ops
 from frontend.wrong_programs import F, I, right, wrong
 
-MATMUL = r"matmul: got shapes \(2, 3\) and \(4, 5\); input.shape\[-1\] must equal other.shape\[-2\]"
+MATMUL = r"matmul: got shapes \(2, 3\) and \(4, 5\); wanted the last axis"
 BROADCAST = r"add: got operands of shapes \(2, 3\) and \(4, 5\); wanted shapes that broadcast"
 XY = (F(2, 3), F(4, 5))
 

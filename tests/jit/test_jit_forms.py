@@ -232,7 +232,7 @@ def test_wrong_arguments_are_python_errors(call, load):
         eval(call.replace("f(", "plain("), space)
     with pytest.raises(TypeError) as found:
         eval(call, space)
-    assert str(wanted.value) in str(found.value)  # MindSpore adds how many it needs and was given
+    assert str(wanted.value) in str(found.value)
 
 
 def test_functions_without_a_source_file():

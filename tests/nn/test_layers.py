@@ -447,7 +447,7 @@ ERRORS = {
     "batch norm, rank": (lambda: nn.BatchNorm2d(3)(x2), ValueError, "wanted 4-D"),
     "layer norm of an int": (lambda: nn.LayerNorm(3), TypeError, "normalized_shape=3"),
     "layer norm, shape": (lambda: nn.LayerNorm((4,))(x2), ValueError, r"shape, \(4,\), on"),
-    "group norm": (lambda: nn.GroupNorm(2, 3), ValueError, "3 channels in 2 groups"),
+    "group norm": (lambda: nn.GroupNorm(2, 3), ValueError, "num_channels=3 for num_groups=2"),
     "pool of nothing": (lambda: nn.MaxPool2d(0), ValueError, "kernel_size=0"),
     "pool too large": (lambda: nn.MaxPool2d(5)(x4), ValueError, "kernel_size=5"),
     "pool, padding": (lambda: nn.MaxPool2d(2, 2, "pad", 2), ValueError, "at most half"),

@@ -148,7 +148,7 @@ def test_iterables_are_datasets():
 
 
 ERRORS = {
-    "no Cell": (lambda: ms.Model(3), TypeError, "int; wanted a Cell"),
+    "no Cell": (lambda: ms.Model(3), TypeError, "int for network; wanted a Cell"),
     "no optimizer": (
         lambda: ms.Model(nn.ReLU(), nn.MSELoss()).train(1, problem()),
         ValueError,
@@ -183,7 +183,7 @@ def test_errors_of_model(name):
 def test_an_evaluation_that_fails_leaves_the_network_training():
     m = model()
     m.predict_network.set_train(True)
-    with pytest.raises(ValueError, match="dense"):
+    with pytest.raises(ValueError, match="Dense: got input"):
         m.eval([(np.ones((2, 9), np.float32), np.ones((2, 1), np.float32))])
     assert m.predict_network.training
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import context
-from ..errors import GradientError, MissingRuleError, ShapeError
+from ..errors import GradientError, GradientShapeError, MissingRuleError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor, GraphValue
 from ..ir.graph import GraphNode
@@ -245,7 +245,3 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: object) -> Gr
             )
         value = builder.append(cast_to, (value,), {"dtype": want.dtype})
     return value
-
-
-class GradientShapeError(GradientError, ShapeError):
-    """Raised if a gradient rule returns a gradient whose shape is not that of the operand."""

@@ -74,7 +74,10 @@ def _weights(weights: Weights, name: str = "grad") -> tuple[list[Parameter], boo
             if builder is not None:
                 builder.evaluation.ask_class(w, name)
             found_kind = "Tensor" if isinstance(w, Tensor) else type(w).__name__
-            raise ArgumentError(f"{name}: got {found_kind} among the weights; wanted Parameters")
+            raise ArgumentError(
+                f"{name}: got {found_kind} among the weights; wanted Parameters, such as "
+                "net.trainable_params()"
+            )
     return found, False
 
 
@@ -166,7 +169,8 @@ def _value_and_grad(
         if single and not by_position:
             raise GradientError(
                 f"{name}: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
-                f"wanted a Tensor to differentiate with respect to"
+                f"wanted a Tensor to differentiate with respect to (grad_position chooses the "
+                "argument)"
             )
         of_inputs = by_position[0] if single else tuple(by_position)
         return recorded.result, of_inputs if weights is None else (of_inputs, of_weights)

@@ -410,7 +410,7 @@ def canonical(name: str) -> str:
             return known
     raise DeviceError(
         f"device_target: got {name!r}, and no plugin brings it; wanted one of {_available()}. "
-        "Installed packages add devices; `duograph devices` lists what is there"
+        "A device is added by installing its package; `duograph devices` lists what is there"
     )
 
 

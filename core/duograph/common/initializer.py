@@ -561,7 +561,8 @@ class Dirac(Initializer):
             raise ShapeError(f"Dirac: got shape {arr.shape}; wanted 3, 4 or 5 axes")
         if arr.shape[0] % self.groups:
             raise ShapeError(
-                f"Dirac: got {arr.shape[0]} output channels; wanted a multiple of {self.groups}"
+                f"Dirac: got {arr.shape[0]} output channels; wanted a multiple of "
+                f"groups={self.groups}"
             )
         arr[...] = 0
         per_group = arr.shape[0] // self.groups

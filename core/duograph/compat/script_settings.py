@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int64
-from ..errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from ..errors import ArgumentError, ArgumentValueError, BufferSizeError, UnsupportedOpError
 from ..execution.device import empty_cache
 from ..option_checks import warn_moot
 from ..parameter import Parameter
@@ -95,10 +95,6 @@ def frombuffer(buffer: object, dtype: DTypeLike, count: int = -1, offset: int = 
         )
     part = bytes(data[offset : offset + count * size] if count > 0 else data[offset:])
     return Tensor(np.frombuffer(part, wanted.np).copy(), wanted)
-
-
-class BufferSizeError(ArgumentValueError, RuntimeError):
-    """Error: the size of a buffer does not fit the requested elements."""
 
 
 _PYTHON: dict[type, DType] = {bool: bool_, int: int64, float: float32}

@@ -82,7 +82,7 @@ HELPERS = (
 RETURNS = ("u, v", "c[0] + u", "[u, v, o.v]", "u", "box.v * u", "t", "c, d['k']")
 NUMBERS = (0.5, 0.75, 2.75, -2.0, 1.0, 3.0, -1.0, 0.25)
 # Fallbacks say why; containers of different lengths after a condition are refused.
-REFUSED = "runs line by line|Cannot join the"
+REFUSED = "runs line by line|Cannot join "
 
 
 class _Writer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentValueError, DuographError, ShapeError
+from ..errors import ArgumentValueError, BatchShapeError, ColumnKindError, DatasetError
 from ..host_arrays import Array
 from ..tensor import Tensor
 from . import config
@@ -32,17 +32,9 @@ Row: TypeAlias = tuple[Value, ...]
 Padding: TypeAlias = "tuple[Sequence[int | None] | None, object]"  # shape and value to pad to
 
 
-class DatasetError(DuographError, RuntimeError):
-    """Error: a dataset cannot produce a row."""
-
-
 # What converting the content of a damaged file raises; JSON that is nested too deeply leads to a
 # RecursionError.
 DAMAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
-
-
-class ColumnKindError(ArgumentError, DatasetError):
-    """Error: a column of a row holds something that is neither an array nor a dictionary."""
 
 
 def as_array(value: object) -> Array:
@@ -183,10 +175,6 @@ class RowIterator:
     def release(self) -> None:
         """End the iteration over the dataset; later calls find no rows."""
         self._left, self._rows = 0, iter(())
-
-
-class BatchShapeError(DatasetError, ShapeError):
-    """Error: rows of different shapes cannot be stacked into one batch."""
 
 
 def padded(

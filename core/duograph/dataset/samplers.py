@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..call_errors import explain_methods
-from ..errors import ArgumentError, ArgumentValueError, IndexRangeError
+from ..errors import ArgumentError, ArgumentValueError, SampleRangeError
 from . import config
 from .rows import DatasetError
 
@@ -37,10 +37,6 @@ class Shuffle(str, enum.Enum):
     PARTIAL = "partial"
     FILES = "files"
     INFILE = "infile"
-
-
-class SampleRangeError(IndexRangeError, DatasetError):
-    """Error: a sampler chose a row that the source does not have."""
 
 
 def _count(owner: str, name: str, value: object, low: int) -> int | None:

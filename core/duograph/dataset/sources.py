@@ -313,14 +313,15 @@ class NumpySlicesDataset(Source, UnionBaseDataset):
             names = [column_names] if isinstance(column_names, str) else list(column_names)
         if len(names) != len(found):
             raise ArgumentValueError(
-                f"NumpySlicesDataset: got {len(found)} columns and {len(names)} names; wanted one "
-                "each"
+                f"NumpySlicesDataset: got {len(found)} column{'s' * (len(found) != 1)} and "
+                f"{len(names)} name{'s' * (len(names) != 1)} ({', '.join(map(repr, names))}); "
+                "wanted one name for each column (a tuple has several columns: (a, b))"
             )
-        lengths = {len(a) for a in found}
-        if len(lengths) != 1:
+        if len({len(a) for a in found}) != 1:
+            rows = ", ".join(f"{len(a)} in {name!r}" for name, a in zip(names, found, strict=True))
             raise ArgumentValueError(
-                f"NumpySlicesDataset: got columns of the lengths {sorted(lengths)}; wanted one "
-                "length"
+                f"NumpySlicesDataset: got columns of different numbers of rows, {rows}; wanted as "
+                "many rows in each"
             )
         super().__init__(names)
         self._arrays = found

@@ -414,7 +414,10 @@ class RenameDataset(Dataset):
     ) -> None:
         old, new = names_of(input_dataset, input_columns), listed(output_columns)
         if len(old) != len(new):
-            raise ArgumentValueError(f"rename: got {len(old)} columns and {len(new)} names")
+            raise ArgumentValueError(
+                f"rename: got the columns {', '.join(old)} and the names {', '.join(new)}; wanted "
+                "one name for each column"
+            )
         super().__init__(new_columns(input_dataset.get_col_names(), old, new), (input_dataset,))
 
     def _size(self) -> int | None:

@@ -282,12 +282,15 @@ def join_error(
     )
     what = f"variable {name!r}" if name.isidentifier() else name
     in_loop = where is AROUND_AN_ITERATION
-    head = IN_LOOP if in_loop else "Cannot join the return values of different branches"
-    lines = [f"{head}: {what} is {sides[0]} and {sides[1]}"]
+    result = name.startswith("the result")
+    head = f"{IN_LOOP}: {what}" if in_loop else f"Cannot join {what} after the branches: it"
+    if result and not in_loop:
+        head = f"Cannot join the return values of different branches: {what}"
+    lines = [f"{head} is {sides[0]} and {sides[1]}"]
     advice = "give both a value of one type"
     if then is not None and orelse is not None:
         why, advice = _difference(name, then, orelse, in_loop)
-        lines += [] if in_loop else [why]
+        lines += [why] if result and not in_loop else []
     elif in_loop and orelse is not None and name.isidentifier():
         dtype = _spelt(orelse.dtype)
         advice = f"start with such a Tensor, `{name} = ops.zeros({orelse.shape}, {dtype})`"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DuographError
+from ..errors import MindRecordError
 
 __all__ = [
     "DTYPES", "FAILED", "HEADER", "PAGE", "SUCCESS", "MindRecordError", "compressed",
@@ -72,10 +72,6 @@ if TYPE_CHECKING:
 
 
 Scalar: TypeAlias = "int | float | str | bool | None"  # what a row holds beside bytes
-
-
-class MindRecordError(DuographError, RuntimeError, ValueError):
-    """Error: a file, a schema or a row of MindRecord is invalid."""
 
 
 # ---- integers -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ hooks, a cast, their own `bprop` or recomputation. It must not be on the path of
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from .recompute import run_again
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["call", "cast_floating"]
+__all__ = ["call", "cast_floating", "without_super"]
 
 
 def call(cell: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -35,7 +36,7 @@ def call(cell: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> Any
     of all but the hooks, which run around it.
     """
     if "_params" not in cell.__dict__:
-        raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
+        raise AttributeError(without_super(type(cell)))
     if runtime_state.staging:
         builder = staged_builder()
         if builder is not None:
@@ -130,6 +131,17 @@ def _count_inputs(
     elif names:
         told = said.replace(" were given", " were given, self included")
         error.args = (f"{told}; its inputs are ({', '.join(names[1:])})",)
+
+
+def without_super(kind: type[Cell]) -> str:
+    """Return the message for a Cell whose `__init__` did not call that of its base class."""
+    init = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
+    code = getattr(init, "__code__", None)
+    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
+    return (
+        f"{kind.__name__}: its __init__{place} did not call super().__init__(); write this call as "
+        "the first line of __init__"
+    )
 
 
 def _wanted_loss(cell: Cell, error: TypeError) -> None:

@@ -135,6 +135,8 @@ def rank(owner: str, x: Tensor, *allowed: int) -> None:
         remark = ""
         if axes and len(shape) == min(allowed) - 1:
             remark = "; for one sample add the batch axis, x.expand_dims(0) or dataset.batch(n)"
+        if owner == "BatchNorm2d" and len(shape) == 2:
+            remark = "; BatchNorm1d takes (N, C)"
         raise ShapeError(
             f"{owner}: input is {len(shape)}-D with shape {shape}; wanted {wanted}"
             f"{axes and f' {axes}'}{remark}"

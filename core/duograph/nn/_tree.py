@@ -5,12 +5,15 @@ The methods of `Cell` of the same names call these functions. Only `load_state_d
 
 from __future__ import annotations
 
+import dis
+import inspect
 import math
+import os
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, ArgumentValueError, CheckpointError
+from ..errors import ArgumentError, ArgumentValueError, StateMismatch
 from ..pages import notebook
 from ..parameter import Parameter
 
@@ -32,13 +35,6 @@ __all__ = [
 
 # Characters of a Cell's options that a notebook shows.
 _LONG = 80
-
-
-class StateMismatch(CheckpointError, RuntimeError):
-    """Error for a state dictionary that does not match the Cell.
-
-    The message says whether values were loaded.
-    """
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
@@ -82,6 +78,36 @@ def walk_parameters(
                 yield (f"{path}.{name}" if path else name), parameter
 
 
+def _made_at(cell: Cell, path: str) -> str:
+    """Return where a user's `__init__` sets a Parameter, or a Cell around it: " (net.py:7)"; or "".
+
+    `path` leads from `cell` to the Parameter.
+    """
+    names = path.split(".")
+    owners: list[Cell | None] = [cell]
+    for name in names[:-1]:
+        owners.append(None if owners[-1] is None else owners[-1]._cells.get(name))
+    for owner, name in zip(reversed(owners), reversed(names), strict=True):
+        code = getattr(inspect.getattr_static(type(owner), "__init__"), "__code__", None)
+        if code is None or type(owner).__module__.partition(".")[0] == "duograph":
+            continue
+        sets = [i.offset for i in dis.get_instructions(code)
+                if i.opname == "STORE_ATTR" and i.argval == name]  # fmt: skip
+        for first, last, line in code.co_lines():
+            if sets and first <= sets[-1] < last:
+                return f" ({os.path.basename(code.co_filename)}:{line})"
+    return ""
+
+
+def no_value(cell: Cell, name: str, value: object) -> str:
+    """Return the message for a value that cannot be assigned to a Cell's Parameter `name`."""
+    got = f"the text {value!r} (a str)" if isinstance(value, str) else type(value).__name__
+    return (
+        f"{type(cell).__name__}: got {got} for the Parameter {name!r}; wanted a Tensor, a number "
+        "for one element, a Parameter or None (set_data changes its values)"
+    )
+
+
 def check_names(cell: Cell) -> None:
     """Raise ValueError if two Parameters in a tree of Cells have the same name."""
     seen: dict[str, str] = {}
@@ -89,9 +115,11 @@ def check_names(cell: Cell) -> None:
         other = seen.setdefault(parameter.name, path)
         if other != path:
             raise ArgumentValueError(
-                f"{type(cell).__name__}: the parameters {other} and {path} are both named "
-                f"{parameter.name!r}; wanted unique names (after replacing a part of a Cell, call "
-                "update_parameters_name() of the whole; or give a Parameter another name=)"
+                f"{type(cell).__name__}: the parameters {other}{_made_at(cell, other)} and "
+                f"{path}{_made_at(cell, path)} are both named "
+                f"{parameter.name!r}; wanted unique names: give one of them another name= where it "
+                "is made (Parameter(..., name=...)); after replacing a Cell inside another, call "
+                "update_parameters_name() of the outermost Cell"
             )
 
 

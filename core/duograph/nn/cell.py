@@ -222,10 +222,7 @@ class Cell(KeepsState):
         elif isinstance(value, (int, float)) and present is not None and present.size == 1:
             present.set_data(Tensor(value, present.dtype).reshape(present.shape))
         else:
-            raise ArgumentError(
-                f"{type(self).__name__}: got {type(value).__name__} for the Parameter {name!r}; "
-                f"wanted a Parameter, a Tensor or None (set_data changes its values)"
-            )
+            raise ArgumentError(_tree.no_value(self, name, value))
 
     def __delattr__(self, name: str) -> None:
         runtime_state.cells_version += 1

@@ -236,7 +236,8 @@ def _(query, key, value, mask, scale, low, high, layout):
         )
     if own == 0 or heads % own:
         raise ShapeError(
-            f"attention: got {heads} heads of query and {own} of key and value; wanted a multiple"
+            f"attention: got {heads} heads of query and {own} of key and value; wanted the heads "
+            "of query to be a multiple of the others"
         )
     if mask is not None:
         wanted = (batch, heads, queries, keys)

@@ -463,7 +463,8 @@ def _(
 ):
     if not indices.dtype.is_integer:
         raise DTypeError(
-            f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype"
+            f"one_hot: indices have dtype {indices.dtype.name} (the first argument); wanted an "
+            f"integer dtype, such as indices.astype(ms.int32)"
         )
     (count,) = sizes_of("one_hot", depth)
     at = axis_of("one_hot", axis, len(indices.shape) + 1)

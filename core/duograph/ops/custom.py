@@ -8,6 +8,7 @@ An expression becomes calls of the framework's ops, which every backend can comp
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -392,7 +393,11 @@ class Custom(Primitive):
     def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         """Call the user's Python function with NumPy arrays; return its results as Tensors."""
         arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
-        found: Any = self.func(*arrays)
+        try:
+            found: Any = self.func(*arrays)
+        except TypeError as error:
+            _name_inputs(self.func, arrays, error)
+            raise
         several = isinstance(found, (tuple, list))
         outs = [np.asarray(a) for a in (found if several else (found,))]
         shapes = _wanted(
@@ -408,6 +413,24 @@ class Custom(Primitive):
                 )
             made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
         return tuple(made) if several else made[0]
+
+
+def _name_inputs(func: Callable[..., Any], arrays: Sequence[object], error: TypeError) -> None:
+    """Name the inputs of the user's function in Python's error about their number.
+
+    `error` is changed in place. Other errors are left alone.
+    """
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*arrays)
+    except TypeError:
+        code = getattr(func, "__code__", None)
+        place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
+        name = getattr(func, "__name__", type(func).__name__)
+        error.args = (
+            f"Custom: got {len(arrays)} input{'s' * (len(arrays) != 1)} for its function "
+            f"{name}{place}; wanted inputs for ({', '.join(signature.parameters)}): {error}",
+        )
 
 
 def _wanted(rule: object, given: list[Any], count: int) -> list[Any]:

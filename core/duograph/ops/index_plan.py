@@ -69,9 +69,12 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
     """
     used = sum(axes_consumed(i) for i in index)
     if used > len(shape):
+        got = f"index: got {used} {'index' if used == 1 else 'indices'} for shape {tuple(shape)}"
         raise IndexRangeError(
-            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes; "
-            f"wanted at most {len(shape)}"
+            f"{got} of {len(shape)} axes; wanted at most {len(shape)}"
+            if shape
+            else f"{got} of 0 axes, a Tensor of one number; wanted none (`float(x)` or "
+            "`x.asnumpy()` gives the number of a Tensor x)"
         )
     dots = [k for k, i in enumerate(index) if i is Ellipsis]
     if len(dots) > 1:
@@ -122,6 +125,6 @@ def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
 
 def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
     if item[2] == 0:
-        raise ShapeError("index: got a slice with step 0; wanted another step")
+        raise ShapeError("index: got a slice with step 0; wanted another step, such as 1")
     begin, end, step = slice_bounds(item[0], item[1], item[2], n)
     return (begin, end, step) if range_length(begin, end, step) else (0, 0, 1)

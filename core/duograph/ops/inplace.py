@@ -44,7 +44,8 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
     """
     if value.shape != target.shape:
         raise ShapeError(
-            f"{what}: the result has shape {value.shape}; wanted {target.shape}, that of the tensor"
+            f"{what}: the result has shape {value.shape}; wanted {target.shape}, that of the "
+            "tensor (for another shape make a new Tensor instead)"
         )
     if _RANK[value.dtype.kind] > _RANK[target.dtype.kind]:
         raise DTypeError(

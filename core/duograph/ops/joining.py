@@ -143,7 +143,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         if x.shape != shape:
             raise ShapeError(
                 f"stack: got shapes {shape} (number 0) and {x.shape} (number {i}); "
-                f"wanted equal ones"
+                f"wanted Tensors of one shape"
             )
     at = axis_of("stack", axis, len(shape) + 1)
     return stack_by(parts, at)
@@ -309,7 +309,8 @@ def split(
         sizes = ints_of("split", "split_size_or_sections", split_size_or_sections)
         if sum(sizes) != n or min(sizes, default=0) < 0:
             raise ArgumentValueError(
-                f"split: got sizes {sizes} for axis {at} of size {n}; wanted sizes that sum to it"
+                f"split: got sizes {sizes} for axis {at} of size {n}; "
+                f"wanted sizes from 0 on that sum to {n}"
             )
         return _parts(tensor, at, sizes)
     (size,) = ints_of("split", "split_size_or_sections", split_size_or_sections)

@@ -53,10 +53,11 @@ def _(x, y, transpose_a, transpose_b):
     m, k = _matrix_sizes(x.shape, transpose_a)
     k2, n = _matrix_sizes(y.shape, transpose_b)
     if k != k2:
-        which = ("-2" if transpose_a else "-1", "-1" if transpose_b else "-2")
+        axes = ("last axis", "last axis but one")
+        turned = f"; `.swapaxes(-1, -2)` on the second makes it {n}" if k == n else ""
         raise ShapeError(
-            f"matmul: got shapes {x.shape} and {y.shape}; input.shape[{which[0]}] must equal "
-            f"other.shape[{which[1]}]"
+            f"matmul: got shapes {x.shape} and {y.shape}; wanted the {axes[transpose_a]} of the "
+            f"first ({k}) to equal the {axes[not transpose_b]} of the second ({k2}){turned}"
         )
     batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     if batch is None:
@@ -111,12 +112,19 @@ def _as_tensor(name: str, x: object) -> Tensor:
         return x
     if isinstance(x, (np.ndarray, list, tuple)):
         return Tensor(x)
-    raise ArgumentError(f"{name}: got {type(x).__name__} for an operand; wanted a Tensor")
+    raise ArgumentError(
+        f"{name}: got {type(x).__name__} for an operand; wanted a Tensor"
+        + (f" (for a number use `x * {x}`)" if isinstance(x, (int, float)) else "")
+    )
 
 
 def _want_ndim(name: str, x: Tensor, what: str, ndim: int) -> None:
     if x.ndim != ndim:
-        raise ShapeError(f"{name}: got {what} of shape {x.shape}; wanted {ndim} axes")
+        batches = " (bmm and matmul multiply batches of matrices)"
+        raise ShapeError(
+            f"{name}: got {what} of shape {x.shape}; wanted {ndim} axes"
+            + (batches if name == "mm" and x.ndim > 2 else "")
+        )
 
 
 @tensor_method("matmul", "__matmul__")
@@ -191,8 +199,8 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
         >>> print(ms.ops.mm(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0], [4.0]])))
         [[11.]]
     """
-    _want_ndim("mm", input, "input", 2)
-    _want_ndim("mm", mat2, "mat2", 2)
+    _want_ndim("mm", input, "a first operand", 2)
+    _want_ndim("mm", mat2, "a second operand", 2)
     return matmul_of(input, mat2)
 
 

@@ -80,9 +80,16 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
         return tuple(wanted)
     total = size_of(tuple(have))
     if open_ > 1 or not rest or total % rest:
+        got = (
+            f"reshape: got the new shape {tuple(wanted)} for shape {tuple(have)} of {total} "
+            "elements"
+        )
+        if open_ > 1:
+            raise ShapeError(f"{got}; wanted sizes from 0 on, and at most one -1")
+        if not rest:
+            raise ShapeError(f"{got}; wanted no size of 0 beside -1, which would have no size")
         raise ShapeError(
-            f"reshape: got shape {tuple(have)} of {total} elements and the wanted shape "
-            f"{tuple(wanted)}; wanted at most one -1 and a size that divides"
+            f"{got}; wanted the product of the sizes beside -1 ({rest}) to divide {total}"
         )
     return tuple([total // rest if n == -1 else n for n in wanted])
 
@@ -313,7 +320,7 @@ def _(tensors, axis):
             raise ShapeError(
                 f"concat: got shapes {first.shape} (number 0) and {t.shape} (number {i}) along "
                 f"axis {axis}; wanted "
-                + ("equal sizes on every other axis" if same else "Tensors of as many axes each")
+                + ("equal sizes on every other axis" if same else "as many axes in every Tensor")
             )
         total += t.shape[axis]
     shape = list(first.shape)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..call_cache import cached_call
 from ..dtype import FLOATING, DTypeLike, as_dtype, bool_, float32, float64
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, NonFiniteError, ShapeError
 from ..op import op
 from ..op_signature import Axes, Axis
 from ..tensor import Tensor
@@ -226,10 +226,6 @@ def clip_by_norm(
     scale = minimum(max_norm / (total + 1e-6), fill((), 1.0, total.dtype))
     clipped = [converted(t * converted(scale, t.dtype), t.dtype) for t in tensors]
     return clipped[0] if single else type(x)(clipped)
-
-
-class NonFiniteError(ArgumentValueError, RuntimeError):
-    """Raised if a norm is infinite or NaN where the user required a finite one."""
 
 
 @op(name="clip_by_global_norm")

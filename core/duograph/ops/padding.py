@@ -94,8 +94,8 @@ def pad(
     shape = input_x.shape
     if len(numbers) % 2 or len(numbers) > 2 * len(shape):
         raise ArgumentValueError(
-            f"pad: got padding={numbers} for shape {shape}; wanted two numbers an axis, from the "
-            "last on"
+            f"pad: got padding={numbers} for shape {shape}; wanted two numbers (before, after) for "
+            f"each axis, the last axis first: at most {2 * len(shape)} numbers"
         )
     pairs = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]

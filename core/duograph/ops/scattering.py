@@ -262,9 +262,8 @@ def scatter_nd_mode(
     wanted = at.shape[:-1] + input.shape[count:]
     if new.shape != wanted:
         raise ShapeError(
-            f"{name}: got updates of shape {new.shape} for indices of shape {at.shape} and shape "
-            f"{input.shape}; "
-            f"wanted {wanted}"
+            f"{name}: got updates of shape {new.shape} for an input of shape {input.shape} and "
+            f"indices of shape {at.shape}; wanted updates of shape {wanted}"
         )
     try:
         return scatter_nd_write(input, at, cast(new, input.dtype), mode)

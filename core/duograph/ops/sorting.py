@@ -259,7 +259,7 @@ def topk_by(input: Tensor, k: int, axis: Axis, largest: bool):
 def _(x, k, axis, largest):
     if not 0 <= k <= x.shape[axis]:
         raise ShapeError(
-            f"topk: got k={k} for axis {axis} of size {x.shape[axis]}; wanted 0 to that"
+            f"topk: got k={k} for axis {axis} of size {x.shape[axis]}; wanted 0 to {x.shape[axis]}"
         )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return TensorType.of(shape, x.dtype), TensorType.of(shape, int64)

@@ -140,8 +140,8 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
     except ValueError as error:
         raise CheckpointError(
             f"load_checkpoint: {path!r} is no checkpoint, or a damaged one ({error}; it starts "
-            f"with "
-            f"{data[:16]!r}); wanted safetensors, or MindSpore's format"
+            f"with {data[:16]!r}); wanted a file that save_checkpoint wrote, here or in MindSpore, "
+            "or a .safetensors file"
         ) from None
 
 

@@ -97,7 +97,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield key >> 3, data[at : at + length]
             at += length
         else:
-            raise ValueError(f"a field has the unknown kind {kind}")
+            raise ValueError("its fields are not those of a checkpoint")
 
 
 def _bytes(what: str, value: int | bytes) -> bytes:

@@ -83,7 +83,7 @@ class Model:
         **kwargs: Any,
     ) -> None:
         if not isinstance(network, Cell):
-            raise ArgumentError(f"Model: got network of {kind_of(network)}; wanted a Cell")
+            raise ArgumentError(f"Model: got {kind_of(network)} for network; wanted a Cell")
         if optimizer is not None and not isinstance(optimizer, Cell):
             raise ArgumentError(
                 f"Model: got optimizer of {type(optimizer).__name__}; wanted an Optimizer"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..call_errors import explaining
-from ..errors import ArgumentError, ArgumentValueError, DuographError
+from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
 from ..option_checks import check_options
 from ..tensor import Tensor
@@ -34,10 +34,6 @@ __all__ = ["SummaryRecord"]
 _FOREIGN = (
     "graph", "train_lineage", "eval_lineage", "dataset_graph", "custom_lineage_data", "LANDSCAPE",
 )  # fmt: skip
-
-
-class SummaryWriteError(DuographError, RuntimeError):
-    """Error: a summary could not be written to its file."""
 
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ CASES = [
             Bad(
                 (ROWS, ROWS),
                 ValueError,
-                r"\(2, 3\).*input.shape\[-1\] must equal other.shape\[-2\]",
+                r"\(2, 3\).*wanted the last axis of the first \(3\) to equal",
             ),
             Bad((ROWS, FOUR), ValueError, "two axes"),
             Bad((np.ones((2, 3, 4)), np.ones((3, 4, 5))), ValueError, "do not broadcast"),

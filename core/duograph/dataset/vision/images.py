@@ -51,7 +51,11 @@ def checked_image(owner: str, image: object) -> Array:
     """
     found = np.asarray(image.asnumpy() if hasattr(image, "asnumpy") else image)
     if found.dtype.kind not in "uifb":
-        raise ArgumentError(f"{owner}: got {type(image).__name__}; wanted an image")
+        said = f"the text {image!r} (a str)" if isinstance(image, str) else type(image).__name__
+        raise ArgumentError(
+            f"{owner}: got {said}; wanted an image: a PIL image or an array (H, W) or (H, W, C); "
+            "PIL.Image.open(path) reads a file"
+        )
     if found.ndim not in (2, 3):
         raise ShapeError(
             f"{owner}: got an image of shape {found.shape}; wanted (H, W) or (H, W, C)"

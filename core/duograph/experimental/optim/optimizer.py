@@ -216,7 +216,9 @@ class Optimizer(Cell):
         owner, params = type(self).__name__, self.parameters
         if not isinstance(gradients, (tuple, list)):
             raise ArgumentError(
-                f"{owner}: got {type(gradients).__name__}; wanted a tuple of gradients"
+                f"{owner}: got {type(gradients).__name__}; wanted a tuple of gradients, "
+                "such as of `step = ms.value_and_grad(forward, None, optimizer.parameters)`: "
+                "`loss, grads = step(x)`, then `optimizer(grads)`"
             )
         if len(gradients) != len(params):
             raise ArgumentValueError(

@@ -18,6 +18,7 @@ from ...dims import attribute, is_symbolic
 from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, HostValue
+from ...nn import _tree
 from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
@@ -476,6 +477,8 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
             remedy="Assign a Tensor, or take the Parameter away outside the compiled function",
         )
     present = owner._params[name]
+    if isinstance(value, str):
+        raise ArgumentError(_tree.no_value(owner, name, value))
     if not isinstance(value, Tensor):
         value = Tensor(value)
     present.set_data(value, slice_shape=True)

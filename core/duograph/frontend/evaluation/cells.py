@@ -16,7 +16,7 @@ from ...call_names import Link, key_of, name_cell
 from ...errors import DuographError, RefusedError, UnsupportedSyntaxError
 from ...ir.values import GraphObject
 from ...nn import _tree
-from ...nn._calls import cast_floating, refuse_operand
+from ...nn._calls import cast_floating, refuse_operand, without_super
 from ...nn._hooks import FORWARD, FORWARD_KW, PRE, PRE_KW, check_hook
 from ...nn.cell import Cell
 from ...op import Op
@@ -148,7 +148,7 @@ def call_cell(
         UnsupportedSyntaxError: a Cell inside has hooks that compiled code cannot run.
     """
     if "_params" not in cell.__dict__:
-        raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
+        raise AttributeError(without_super(type(cell)))
     inside = bool(ev.calls.frames) or bool(ev.calls.open_cells)
     if inside:
         ev.captures.class_attribute(type(cell), "__call__")

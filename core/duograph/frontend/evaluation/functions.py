@@ -24,7 +24,7 @@ from .blocks import run_block
 from .dispatch import Dead, evaluate, replaces
 from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
-from .spans import note_error_span
+from .spans import explain_missing_return, note_error_span
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
@@ -120,7 +120,7 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
     span = ev.builder.span
     try:
         flow = run_block(ev, frame, f.source.body)
-        found = _result_of(flow)
+        found = _result_of(ev, frame, flow)
     except Exception as error:
         note_error_span(ev, error, frame, f.source.node)
         raise
@@ -130,12 +130,13 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
     return found
 
 
-def _result_of(flow: Flow) -> Value:
+def _result_of(ev: Evaluation, frame: Frame, flow: Flow) -> Value:
     """Return the result of a call, given the `Flow` with which the function's body ended.
 
     Raises:
         Dead: the body always raises.
-        JoinError: only some graph branches return a value.
+        JoinError: only some graph branches return a value; it points to the last statement that
+            has a `return`.
     """
     if flow.dead:
         raise Dead
@@ -143,12 +144,14 @@ def _result_of(flow: Flow) -> Value:
         return None
     if flow.ret is True or flow.value is None:
         return flow.value
-    raise join_error(
+    error = join_error(
         "the result",
         flow.value if isinstance(flow.value, Tensor) else describe(flow.value),
         "None",
         where=("where it returns", "where it ends without `return`"),
     )
+    explain_missing_return(ev, error, frame)
+    raise error
 
 
 def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
@@ -201,8 +204,7 @@ def _bind_arguments(ev: Evaluation, f: Function, frame: Frame, args: Args, kwarg
     if missing:
         raise TypeError(
             f"{f.__name__}() missing {len(missing)} required positional "
-            f"argument{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} (needs "
-            f"{first}, given {len(args)})"
+            f"argument{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))}"
         )
     for k in named_only:
         if k not in names:

@@ -145,6 +145,20 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
     )
 
 
+def explain_missing_return(ev: Evaluation, error: JoinError, frame: Frame) -> None:
+    """Add the line of the last `return` to the error for a function that may end without one.
+
+    The location of the error becomes that of the statement of the body that has the `return`.
+    """
+    source = frame.source
+    for statement in reversed(source.body):
+        found = _last_binding([statement], "the result")
+        if found is not None:
+            add_lines(error, [(found.lineno, source.lines[found.lineno - 1]), None])
+            note_error_span(ev, error, frame, statement)
+            return
+
+
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
     """Return the last statement in a block that assigns to a variable, or None.
 

@@ -150,7 +150,8 @@ class _Conv(Cell):
         _check.rank(owner, x, self._axes + 2)
         if x.shape[1] != self.in_channels:
             raise ShapeError(
-                f"{owner}: input has shape {x.shape}; wanted {self.in_channels} channels on axis 1"
+                f"{owner}: input has shape {x.shape}; wanted {self.in_channels} channels on "
+                "axis 1, the in_channels of the layer"
             )
 
     def _add_bias(self, out: Tensor) -> Tensor:

@@ -102,7 +102,8 @@ class _BatchNorm(Cell):
             x = x.transpose(0, 3, 1, 2)
         if x.shape[1] != self.num_features:
             raise ShapeError(
-                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
+                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on "
+                "axis 1, the num_features of the layer"
             )
         use_batch = self.use_batch_statistics
         if self.training if use_batch is None else use_batch:
@@ -416,7 +417,8 @@ class GroupNorm(Cell):
         self.num_channels = _check.positive_int("GroupNorm", "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentValueError(
-                f"GroupNorm: got {num_channels} channels in {num_groups} groups; wanted a multiple"
+                f"GroupNorm: got num_channels={num_channels} for num_groups={num_groups}; wanted "
+                "num_channels to be a multiple of num_groups"
             )
         self.eps = _check.in_range("GroupNorm", "eps", eps, 0)
         self.affine = _check.boolean("GroupNorm", "affine", affine)
@@ -491,7 +493,8 @@ class _InstanceNorm(Cell):
         _check.rank(owner, x, *self._ranks)
         if x.shape[1] != self.num_features:
             raise ShapeError(
-                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on axis 1"
+                f"{owner}: input has shape {x.shape}; wanted {self.num_features} channels on "
+                "axis 1, the num_features of the layer"
             )
         if self.training:
             move_statistics(x, self.moving_mean, self.moving_variance, self.momentum)

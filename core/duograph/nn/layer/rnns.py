@@ -101,7 +101,8 @@ class _Recurrent(Cell):
         _check.rank(owner, x, 3)
         if x.shape[2] != self.input_size:
             raise ShapeError(
-                f"{owner}: input has shape {x.shape}; wanted {self.input_size} on the last axis"
+                f"{owner}: input has shape {x.shape}; wanted {self.input_size} on the last axis, "
+                "the layer's input_size"
             )
         if self.batch_first:
             x = x.swapaxes(0, 1)
@@ -165,8 +166,10 @@ class _Recurrent(Cell):
             return (ops.zeros(shape, x.dtype),) * self._states
         states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
         if len(states) != self._states:
+            wanted = "one Tensor h" if self._states == 1 else "a tuple of two Tensors, (h, c)"
             raise ArgumentError(
-                f"{owner}: got {len(states)} states in hx; wanted {self._states}, as a tuple"
+                f"{owner}: got {len(states)} Tensor{'s' * (len(states) != 1)} for the initial "
+                f"state (hx); wanted {wanted}"
             )
         for h in states:
             if h.shape != shape:

@@ -87,7 +87,8 @@ class MultiheadAttention(Cell):
         self.num_heads = _check.positive_int(owner, "num_heads", num_heads)
         if embed_dim % num_heads:
             raise ArgumentValueError(
-                f"{owner}: got embed_dim={embed_dim} for num_heads={num_heads}; wanted a multiple"
+                f"{owner}: got embed_dim={embed_dim} for num_heads={num_heads}; wanted "
+                "embed_dim to be a multiple of num_heads"
             )
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
@@ -142,13 +143,14 @@ class MultiheadAttention(Cell):
         elif self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
         widths = (self.embed_dim, self.kdim, self.vdim)
-        for name, t, width in zip(
-            ("query", "key", "value"), (query, key, value), widths, strict=True
-        ):
+        for name, option, t, width in zip(
+            ("query", "key", "value"), ("embed_dim", "kdim", "vdim"), (query, key, value), widths,
+            strict=True,
+        ):  # fmt: skip
             if t.ndim != 3 or t.shape[2] != width:
                 raise ShapeError(
                     f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last "
-                    "of three axes"
+                    f"of three axes, the {option} of the layer"
                 )
         if single and self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))

@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...call_errors import explain_methods
-from ...errors import ArgumentError, ArgumentValueError, DuographError, LabelRangeError
+from ...errors import ArgumentError, ArgumentValueError, LabelRangeError, MetricError
 from ...tensor import Tensor
 from .._types import Array
 
 __all__ = ["Metric", "EvaluationBase", "rearrange_inputs", "MetricError"]
-
-
-class MetricError(DuographError, RuntimeError):
-    """Raised if a metric cannot be computed, above all by `eval` before any `update`."""
 
 
 def check_labels(owner: str, labels: Array, classes: int, what: str = "label") -> Array:
@@ -92,7 +88,9 @@ class Metric:
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != n:
             raise ArgumentValueError(
-                f"{type(self).__name__}.update: got {len(chosen)} inputs; wanted {n}"
+                f"{type(self).__name__}.update: got {len(chosen)} "
+                f"input{'s' * (len(chosen) != 1)}; wanted {n}, as in "
+                + ("update(loss)" if n == 1 else "update(predictions, labels)")
             )
         return [self._convert_data(x) for x in chosen]
 

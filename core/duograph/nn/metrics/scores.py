@@ -72,7 +72,10 @@ class BleuScore(Metric):
     def update(self, *inputs: Any) -> None:
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != 2:
-            raise ArgumentValueError(f"BleuScore.update: got {len(chosen)} inputs; wanted 2")
+            raise ArgumentValueError(
+                f"BleuScore.update: got {len(chosen)} input{'s' * (len(chosen) != 1)}; wanted 2, "
+                "as in update(translations, references)"
+            )
         translations, references = chosen
         if len(translations) != len(references):
             raise ArgumentValueError(
@@ -388,7 +391,10 @@ class OcclusionSensitivity(Metric):
         owner = "OcclusionSensitivity.update"
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != 3:
-            raise ArgumentValueError(f"{owner}: got {len(chosen)} inputs; wanted 3")
+            raise ArgumentValueError(
+                f"{owner}: got {len(chosen)} input{'s' * (len(chosen) != 1)}; wanted 3, as in "
+                "update(model, image, label)"
+            )
         model = _check.instance(owner, "model", chosen[0], Cell)
         image, label = self._convert_data(chosen[1]), self._convert_data(chosen[2])
         if image.ndim < 2 or image.shape[0] != 1:

@@ -74,7 +74,10 @@ class _SurfaceMetric(Metric):
         owner = type(self).__name__
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != 3:
-            raise ArgumentValueError(f"{owner}.update: got {len(chosen)} inputs; wanted 3")
+            raise ArgumentValueError(
+                f"{owner}.update: got {len(chosen)} input{'s' * (len(chosen) != 1)}; wanted 3, as "
+                "in update(predictions, labels, label_idx)"
+            )
         y_pred, y = self._convert_data(chosen[0]), self._convert_data(chosen[1])
         label = chosen[2]
         if not isinstance(label, (int, float)):

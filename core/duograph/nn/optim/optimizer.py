@@ -446,7 +446,9 @@ class Optimizer(Cell):
         owner = type(self).__name__
         if not isinstance(gradients, (tuple, list)):
             raise ArgumentError(
-                f"{owner}: got {type(gradients).__name__}; wanted a tuple of gradients"
+                f"{owner}: got {type(gradients).__name__}; wanted a tuple of gradients, "
+                "such as of `step = ms.value_and_grad(forward, None, optimizer.parameters)`: "
+                "`loss, grads = step(x)`, then `optimizer(grads)`"
             )
         if len(gradients) != len(self.parameters):
             raise ArgumentValueError(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ... import ops
 from ...dtype import DType
-from ...errors import ArgumentError, ArgumentValueError, DuographError
+from ...errors import ArgumentError, ArgumentValueError, MissingFunctionError
 from ...tensor import Tensor
 from .. import _check
 from .._types import DTypeLike
@@ -22,10 +22,6 @@ from ._parameters import Value, as_parameter, common_shape, number_text, paramet
 __all__ = ["Distribution", "MissingFunctionError"]
 
 _PACKAGE = __name__.rpartition(".")[0]
-
-
-class MissingFunctionError(DuographError, NotImplementedError):
-    """Raised if a distribution has no formula for a function, and none to derive it from."""
 
 
 def _not(x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...errors import ArgumentError, ArgumentValueError, DuographError
+from ...errors import ArgumentError, ArgumentValueError, LossNotFinite
 from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
 from ...parameter import Parameter
@@ -28,10 +28,6 @@ __all__ = [
 
 
 Handler: TypeAlias = "Callable[[RunContext], None] | None"
-
-
-class LossNotFinite(DuographError, ValueError):
-    """Error: the loss of a training step is NaN or infinite."""
 
 
 def loss_of(cb_params: RunParameters) -> Any:

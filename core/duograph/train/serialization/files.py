@@ -431,14 +431,18 @@ def load_param_into_net(
         missing = [n for n in targets if n not in matched]
         matched.update(_without_prefix(missing, parameter_dict, matched))
     used: set[str] = set(matched) & set(parameter_dict)
-    problems = [
-        problem
+    problems = {
+        name: problem
         for name, value in matched.items()
         if (problem := _problem(name, targets[name], value, strict_load))
-    ]
+    }
     if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise StateMismatch(f"load_param_into_net: {problems[0]}{more}; nothing was changed")
+        first, *others = problems
+        more = f" (and these do not fit either: {', '.join(others)})" if others else ""
+        raise StateMismatch(
+            f"load_param_into_net: {problems[first]}{more}; nothing was changed; wanted a net "
+            "built with the sizes and dtypes of the saved one"
+        )
     for name, value in matched.items():
         _write(targets[name], cast("Parameter", value))
     not_loaded = [n for n, t in targets.items() if n not in matched and n not in buffers]

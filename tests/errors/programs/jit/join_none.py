@@ -1,6 +1,6 @@
 # fault: a branch that forgets its return
 # raises: TypeError
-# at: def forward(x):
+# at: if x.sum() > 0:
 # says: None
 # modes: eager
 import duograph as ms

@@ -12,17 +12,13 @@ from typing import cast
 from .... import ops
 from ....call_errors import explain_methods
 from ....dtype import float32
-from ....errors import ArgumentError, ArgumentValueError, DuographError
+from ....errors import ArgumentError, ArgumentValueError, MissingRateError
 from ....nn import _check
 from ....parameter import Parameter
 from ....tensor import Tensor
 from ..optimizer import Optimizer
 
 __all__ = ["LRScheduler", "MissingRateError", "int_argument", "for_groups", "scalar_parameter"]
-
-
-class MissingRateError(DuographError, KeyError):
-    """Raised if a schedule is resumed at a later step, but a group has no ``initial_lr``."""
 
 
 def scalar_parameter(value: float, name: str) -> Parameter:

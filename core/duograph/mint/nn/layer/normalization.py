@@ -77,7 +77,8 @@ class _BatchNorm(Cell):
         if input.shape[1] != self.num_features:
             raise ShapeError(
                 f"{type(self).__name__}: input has shape {input.shape}; wanted "
-                f"{self.num_features} channels on axis 1"
+                f"{self.num_features} channels on axis 1, "
+                "the num_features of the layer"
             )
         if not self.training or self.running_mean is None or self.running_var is None:
             batch = self.training or self.running_mean is None
