@@ -79,8 +79,8 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
     },
     "Dataset": {
         "shape": "write `dataset.output_shapes()`",
-        "__getitem__": "iterate: `for row in dataset:`, or `next(iter(dataset))`",
-        "__next__": "write `rows = iter(dataset)` once, then `next(rows)`",
+        "__getitem__": "iterate: `for row in data:`; `next(iter(data))` is the first row",
+        "__next__": "write `rows = iter(data)` once, then `next(rows)`",
     },
 }
 # "module.name" of a module of ours -> what to write
@@ -133,7 +133,7 @@ _SAID = {
 }
 _FUNCTION_OF_GRAD = (
     "`ms.grad(f)` and `ms.value_and_grad(f)` return a function that computes the gradient; call "
-    "it: `ms.grad(f)(x)`"
+    "it: `ms.grad(f)(x)`, or `loss, grads = ms.value_and_grad(f)(x)`"
 )
 _CALLED_TENSOR = "a Tensor is indexed with square brackets, `x[0]`; round ones call a function"
 _LONGEST = 160  # characters of a signature in a message
@@ -216,7 +216,7 @@ def operand_error(op: str, value: object) -> ArgumentError:
     if value is None:
         text += ". A value is None: does a function end without `return`?"
     elif isinstance(value, str):
-        text += ". For a text write str(x), or f'... {x}'"
+        text += ". For a text use an f-string, such as f'the loss is {loss}'"
     elif isinstance(value, types.FunctionType):
         text += f". {_FUNCTION_OF_GRAD if of_grad(value) else 'Call the function first'}"
     return ArgumentError(text)

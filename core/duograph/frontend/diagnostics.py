@@ -325,7 +325,7 @@ def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) 
     if then.shape != orelse.shape:
         reasons.append(f"Shape Join Failed: shape1 = {then.shape}, shape2 = {orelse.shape}")
         if in_loop:
-            advice.append("keep one shape: make it as large as it gets before the loop")
+            advice.append("keep one shape, or let a Python int decide how often the loop runs")
         elif then.size == orelse.size:
             advice.append(f"reshape one side, such as `.reshape({then.shape})`")
         else:

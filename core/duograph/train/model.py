@@ -308,7 +308,10 @@ class Model:
             return
         net = type(self._network).__name__
         if isinstance(inner, WithLossCell):
-            wanted = f"2, the input of {net} and a label for the loss_fn (see dataset.project)"
+            wanted = (
+                f"2, the input of {net} and a label for the loss_fn; data.project([...]) selects "
+                "columns"
+            )
         else:
             names = ", ".join(inspect.signature(self._network.construct).parameters)
             wanted = (
