@@ -14,8 +14,10 @@ that only a run finds. All of this happens only after an error.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ __all__ = [
     "name_cell",
     "name_chain",
     "replace_head",
+    "state_of",
 ]
 
 # What a Cell is for the user: a layer, a container of the user's Cells, or one that runs the
@@ -59,6 +62,36 @@ class Link(NamedTuple):
     name: str
     role: str
     key: str = ""
+
+
+@dataclasses.dataclass
+class State:
+    """What is known about the head of an error's message.
+
+    Attributes:
+        is_named: whether the head is final, because the error has left code of the user.
+        chain: the calls of Cells that the error has left, outermost first.
+        innermost: id of the Cell that the error left last.
+        head: the head that the call of an inner function gave the message, which that of an outer
+            one replaces; "" if none did.
+    """
+
+    is_named: bool = False
+    chain: tuple[Link, ...] = ()
+    innermost: int = 0
+    head: str = ""
+
+
+# The error itself gets no attributes: code of the user may look at them.
+_states: weakref.WeakKeyDictionary[DuographError, State] = weakref.WeakKeyDictionary()
+
+
+def state_of(error: DuographError) -> State:
+    """Return the state of an error, which lives as long as the error."""
+    found = _states.get(error)
+    if found is None:
+        found = _states[error] = State()
+    return found
 
 
 def called(chain: Sequence[Link]) -> str:
@@ -125,12 +158,12 @@ def name_call(error: DuographError, name: str, given: Mapping[str, object] | Non
         name: of the function.
         given: the values of the function's parameters, to name them as the function does.
     """
-    if not error.names_call or error.is_named or not error.args:
+    if not error.names_call or state_of(error).is_named or not error.args:
         return
     text = str(error.args[0])
     given = given or {}
     found = _HEAD.match(text)
-    head = found[1] if found is not None else error.head
+    head = found[1] if found is not None else state_of(error).head
     if head and text.startswith(f"{head}: ") and not _same(head, name):
         rest = text[len(head) + 2 :]
         if head in given:  # the head is an argument of the function
@@ -138,7 +171,7 @@ def name_call(error: DuographError, name: str, given: Mapping[str, object] | Non
             text = f"{name}: got {head}={rest[4:]}" if plain else f"{name}: {text}"
         else:
             text = f"{name}: " + rest.replace(f" {head}(", f" {name}(")
-        error.head = name
+        state_of(error).head = name
     if text.startswith(f"{name}: "):
         text = _arguments_named(text, given)
     error.args = (text, *error.args[1:])
@@ -149,25 +182,34 @@ def name_cell(error: DuographError, cell: Any) -> None:
 
     Called where the error leaves the call of the Cell, and then where it leaves the Cells around.
     """
-    if not error.names_call or error.is_named or not error.args or is_users(error.__traceback__):
+    if (
+        not error.names_call
+        or state_of(error).is_named
+        or not error.args
+        or is_users(error.__traceback__)
+    ):
         return
-    before = error.chain
-    if error.innermost == id(cell):
+    before = state_of(error).chain
+    if state_of(error).innermost == id(cell):
         return  # left its compiled form already
-    error.innermost, inner = id(cell), error.innermost
+    state_of(error).innermost, inner = id(cell), state_of(error).innermost
     link = Link(type(cell).__name__, cell.call_role)
     if before and link.role != LAYER:
-        error.chain = (link, before[0]._replace(key=key_of(cell._cells, inner)), *before[1:])
+        state_of(error).chain = (
+            link,
+            before[0]._replace(key=key_of(cell._cells, inner)),
+            *before[1:],
+        )
     else:
-        error.chain = (link,)
-    _put_head(error, called(error.chain), called(before))
+        state_of(error).chain = (link,)
+    _put_head(error, called(state_of(error).chain), called(before))
 
 
 def name_chain(error: DuographError, chain: Sequence[Link]) -> None:
     """Put the name for a chain of calls at the head of a message, for an error of a graph node."""
-    if error.names_call and not error.is_named and error.args and chain:
+    if error.names_call and not state_of(error).is_named and error.args and chain:
         _put_head(error, called(chain))
-    error.is_named = True
+    state_of(error).is_named = True
 
 
 def _put_head(error: DuographError, name: str, inner: str = "") -> None:

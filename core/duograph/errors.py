@@ -54,7 +54,6 @@ what was wanted and what to do; its last line is the user's file and line.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from .tracebacks import user_line
 
@@ -71,18 +70,9 @@ class DuographError(Exception):
     Attributes:
         names_call: class attribute: whether the head of the message names what the user's line
             called; otherwise it names an op. See `call_names`.
-        is_named: whether the head is final, because the error has left code of the user.
-        chain: the calls of Cells that the error has left, outermost first (`call_names.Link`).
-        innermost: id of the Cell that the error left last.
-        head: the head that the call of an inner function gave the message, which that of an outer
-            one replaces; "" if none did.
     """
 
     names_call = False
-    is_named = False
-    chain: tuple[Any, ...] = ()
-    innermost = 0
-    head = ""
 
     def plain_text(self) -> str:
         """Return the message without the line of the user's code that `str` adds."""

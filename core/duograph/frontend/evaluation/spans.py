@@ -12,7 +12,7 @@ import ast
 import contextlib
 from collections.abc import Iterator, Sequence
 
-from ...call_names import Link
+from ...call_names import Link, state_of
 from ...errors import DuographError, JoinError
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
@@ -95,7 +95,7 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
     """
     depth = len(ev.calls.frames)
     if isinstance(error, DuographError) and not frame.source.internal:
-        error.is_named = True
+        state_of(error).is_named = True
     trail = ev.calls.trails.get(id(error))
     if trail is None:
         trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)
