@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from duograph.backend.health import Finding
     from duograph.backend.prepared import LinkedProgram
     from duograph.backend.program import Program
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
     from duograph.ir.graph import Attributes, Graph
     from duograph.op import Op
     from duograph.types import Shape

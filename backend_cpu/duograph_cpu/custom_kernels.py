@@ -22,7 +22,6 @@ from .native_call import LIST, Native, NativeCall, keep, list_call
 if TYPE_CHECKING:
     from typing import Any
 
-    from duograph.ops.custom import CustomKernel
     from duograph.types import TensorType
 
     from ._native import CData
@@ -47,7 +46,7 @@ __attribute__((visibility("default"))) int dg_custom(void **args, int64_t begin,
 
 
 @kernel("custom", "custom_effect")
-def custom(types: Types, results: Types, *, kernel: CustomKernel) -> NativeCall | None:
+def custom(types: Types, results: Types, *, kernel: Any) -> NativeCall | None:
     """Return the prepared call of a user's kernel; None if it has no C source and no library."""
     if kernel.library is not None:
         return _library_call(kernel, types, results)
@@ -56,7 +55,7 @@ def custom(types: Types, results: Types, *, kernel: CustomKernel) -> NativeCall 
     return _source_call(kernel, types, results)
 
 
-def _source_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
+def _source_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     """Compile a user's C source for given types; return the prepared call of its function.
 
     Raises:
@@ -97,7 +96,7 @@ def _failed(name: str, base: int, code: int) -> NoReturn:
     raise BackendError(f"Custom: the kernel {name!r} returned {code - base}; wanted 0")
 
 
-def _library_call(kernel: CustomKernel, types: Types, results: Types) -> NativeCall:
+def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     """Return the prepared call of a user's function in a shared library, which stays loaded.
 
     Raises:

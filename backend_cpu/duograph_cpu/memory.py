@@ -22,7 +22,7 @@ from duograph.errors import DeviceMemoryError
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
     from ._native import CData, CType
 

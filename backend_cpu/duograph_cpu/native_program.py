@@ -32,7 +32,7 @@ from ._native import ffi, lib
 from .native_call import CALL, LIST, Code, Native, NativeCall
 
 if TYPE_CHECKING:
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
     from ._native import CData
     from .memory import Maker

@@ -52,7 +52,7 @@ from .staging import LARGEST
 if TYPE_CHECKING:
     import numpy.typing as npt
     from duograph.backend.dlpack import Exporter
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
     from duograph.ir.graph import Attributes
 
 __all__ = ["Cuda"]

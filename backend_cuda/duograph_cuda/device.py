@@ -32,7 +32,7 @@ from .sources import CUDA
 from .staging import Staging
 
 if TYPE_CHECKING:
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
 __all__ = ["CudaDevice", "Memory"]
 

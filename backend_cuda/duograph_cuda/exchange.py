@@ -21,7 +21,7 @@ from ._native import Memory
 
 if TYPE_CHECKING:
     from duograph.backend.dlpack import Exporter
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
     from .backend import Cuda
     from .device import CudaDevice

@@ -27,7 +27,7 @@ from .probe import first_line, subgroups_work
 from .programs import build_program, stored_tiles
 
 if TYPE_CHECKING:
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
 T = TypeVar("T")
 

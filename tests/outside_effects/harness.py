@@ -142,11 +142,17 @@ def observe(source: str, wrap: Callable[[Any], Any], inputs: Any = INPUTS) -> Ob
 
 def _raised(error: Exception) -> Any:
     """Return what is compared of an error: all but the lines that say where it was raised."""
-    args = tuple(
-        re.split(r"\n  \S+:\d+ in ", a)[0] if isinstance(a, str) else a for a in error.args
-    )
+    args = tuple(_unplaced(a) if isinstance(a, str) else a for a in error.args)
     cause = error.__cause__ and describe(error.__cause__)
     return "raised", type(error).__name__, describe(args), cause, _attributes(error, ())
+
+
+def _unplaced(text: str) -> str:
+    """Return a message without its last lines, which say where, and with one name for files.
+
+    Each run of a program is a file of its own.
+    """
+    return re.sub(r"<program_\d+>", "<program>", re.split(r"\n  \S+:\d+ in ", text)[0])
 
 
 def difference(want: Observed, got: Observed) -> str:

@@ -281,7 +281,7 @@ def test_several_backends_in_one_process(site, device):
     )
     assert 'move_to("One:0")' in said[3]
     assert said[4] == "[4.0, 6.0] Two:0 Two:0"
-    assert said[5] == "device_id: got 3 for Two; wanted 0 (Two 0)"
+    assert said[5] == "move_to: got 3 for Two; wanted 0 (Two 0)"
 
 
 # ---- missing kernels

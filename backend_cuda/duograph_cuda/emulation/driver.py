@@ -25,7 +25,7 @@ from .compiler import HostCompiler
 from .streams import EmulatedStreams
 
 if TYPE_CHECKING:
-    from duograph.host_arrays import Array
+    from duograph.backend.protocol import Array
 
 __all__ = ["EmulatedDriver"]
 

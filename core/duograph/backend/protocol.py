@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ..dtype import ALL, DType
+from ..host_arrays import Array
 from .costs import DEFAULT_COSTS, Costs
 from .prepared import Handle, HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
-    from ..host_arrays import Array
     from ..ir.graph import Graph
     from ..op import Op
     from ..types import TensorType
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .program import Program
     from .streams import Streams
 
-__all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
+__all__ = ["SEAM_VERSION", "Array", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
 # (major, minor): a plugin built for another major version is refused, naming both.
 SEAM_VERSION = (1, 5)

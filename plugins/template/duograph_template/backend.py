@@ -8,7 +8,7 @@ kernels. To make it yours:
 2. replace one kernel at a time, and keep running
    ``pytest --pyargs duograph.conformance --device Template``;
 3. add kernels for ops that are slow when decomposed, such as softmax, conv and layer_norm_core. A
-   backend may claim any op.
+   backend may have a kernel for any op.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Memory:
-    """A handle to device memory. duograph stores handles and never looks inside.
+    """A handle to device memory; duograph stores handles and never looks inside them.
 
     Free the memory in `__del__` (or `weakref.finalize`), which runs when the last reference is
     gone.
@@ -42,9 +42,9 @@ class Memory:
             raise DeviceMemoryError(f"Template: got a request for {nbytes} bytes") from None
 
     def array(self, type_: TensorType) -> Array:
-        """Return the contents of device memory as a NumPy array of a given tensor type.
+        """Return the contents of device memory as a NumPy array of the given tensor type.
 
-        The type is an argument, because the result of a reshape shares the handle of its operand.
+        The type is an argument, because the result of a reshape has the same handle as its operand.
         """
         return self.data.view(type_.dtype.np).reshape(type_.shape)
 
@@ -64,11 +64,11 @@ class Template(Backend):
     conformance_expected_failures: Mapping[str, str] = {}
 
     def available(self) -> str | None:
-        """Return None, or the reason why the device is unusable; `duograph devices` prints it."""
+        """Return None, or why the device is unusable; `duograph devices` prints the reason."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """Return one description for each device; users choose a device by its number."""
+        """Return one description per device; users choose a device with device_id."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
     def copy_in(self, array: Array, device_id: int) -> Memory:
@@ -80,7 +80,7 @@ class Template(Backend):
     def copy_out(
         self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
     ) -> Array:
-        """Copy device memory to a new NumPy array, after all kernels that write `handle`."""
+        """Copy device memory to a new NumPy array, after all kernels that write it."""
         return np.array(handle.data).view(dtype).reshape(shape)
 
     def synchronize(self, device_id: int) -> None:
@@ -96,11 +96,12 @@ class Template(Backend):
         attributes: Mapping[str, object],
         device_id: int,
     ) -> Callable[..., Memory] | None:
-        """Return a call for an op and operand types, or None: duograph then decomposes the op.
+        """Return a function that runs an op for the given operand types.
 
-        duograph calls this once for an op, types and attributes, and caches the result; so compile,
-        choose a kernel and compute launch sizes here. The call receives handles, allocates its
-        results and returns them.
+        The result None means that there is no kernel; duograph then decomposes the op. duograph
+        calls `prepare` once per op, types and attributes and caches the result, so compile, choose
+        a kernel and compute launch sizes here. The returned function receives handles, allocates
+        its results and returns them.
         """
         kernel = KERNELS.get(op.name)
         if kernel is None:
@@ -124,9 +125,9 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel that calls a NumPy function on the operands, with broadcasting.
+    """Return a kernel that calls a NumPy function on the operands, which it broadcasts.
 
-    All operands have the same dtype, except those of the op select.
+    The operands have the same dtype, except those of select.
     """
     return lambda *operands, result: function(*operands)
 
@@ -151,7 +152,7 @@ def _strided_copy(
 ) -> Array:
     """Copy a strided view: out[i] = x.flat[offset + sum(i * strides)], i being an index tuple.
 
-    Every slice, transpose, flip and broadcast is one of these copies.
+    `shape` is the shape of the view. Every slice, transpose, flip and broadcast is such a copy.
     """
     where = np.full(shape, offset)
     for axis, step in enumerate(strides):
@@ -173,10 +174,10 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Return indices with `n` added to negative ones; raise IndexError if one is out of range.
+    """Add `n`, the size of the axis, to negative indices; return all indices.
 
-    `n` is the size of the axis, `name` the op's name. A device whose kernels cannot raise an
-    exception may do anything else that is safe.
+    Raises IndexError if one is out of range. A device that cannot raise from a kernel may do
+    anything else that is safe.
     """
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]

@@ -64,7 +64,7 @@ def single_bool(x: Value) -> Value:
     """Return the truth of a one-element graph tensor as a 0-d bool graph tensor."""
     if x.size != 1:
         raise ArgumentValueError(
-            f"bool: got a tensor of shape {x.shape}; the truth or value of several elements is "
+            f"bool: got a tensor of shape {x.shape}; the truth of several elements is "
             "ambiguous, wanted one element (use .any(), .all() or an index)"
         )
     if x.shape:

@@ -1,7 +1,7 @@
 # fault: a text added to a Tensor from the right
 # raises: TypeError
 # at: print(x.mean() + " is the mean")
-# says: str | str(x)
+# says: str | f-string
 # modes: eager
 from duograph import ops
 
