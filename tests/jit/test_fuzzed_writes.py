@@ -347,7 +347,7 @@ def test_unused_objects_made_in_a_branch_need_no_join(load):
             ms.jit(space["f"], fullgraph=True)(x).asnumpy().tolist()
             == space["f"](x).asnumpy().tolist()
         )
-    with pytest.raises(ms.errors.UnsupportedSyntaxError, match="variable 'box' is a Box"):
+    with pytest.raises(ms.errors.UnsupportedSyntaxError, match="after the branches: it is a Box"):
         ms.jit(space["g"], fullgraph=True)(x)
 
 
