@@ -193,7 +193,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Return "train" for a name that may be a class of the package `train`, else None.
+    """Return "train" if a name may be that of a class in the package `train`, else None.
 
     Callbacks and metrics are such classes: their names begin with a capital letter and are not in
     `compat.RENAMED`.

@@ -85,18 +85,20 @@ class JitCall:
 
         Returns None after moving tensors that had no device: the caller must call again.
         """
+        unmarked = None
+        if cache.numbers.inputs:
+            unmarked = args, given, kwargs
+            given, kwargs = cache.numbers.marked(given, kwargs)
+            args = (*args[: len(args) - len(given)], *given)
         found = bind_call(given, kwargs, function._device())
         if found is None:
             return None
-        constant = cls(function, cache, found[0], args, given, kwargs, found[1])
-        if not cache.numbers.inputs or constant.key in cache.entries:
-            return constant
-        unmarked = args, given, kwargs
-        given, kwargs = cache.numbers.marked(given, kwargs)
-        args = (*args[: len(args) - len(given)], *given)
-        found = bind_call(given, kwargs, function._device())
-        assert found is not None  # the tensors are on a device now
         call = cls(function, cache, found[0], args, given, kwargs, found[1])
+        if unmarked is not None and call.key not in cache.entries:
+            call._use(*unmarked)
+            if call.key in cache.entries:  # a program from before the numbers were inputs
+                return call
+            call._use(args, given, kwargs)
         call.unmarked = unmarked
         return call
 

@@ -39,7 +39,7 @@ class VaryingNumbers:
     def __init__(self) -> None:
         self.inputs: set[Place] = set()
         self.constants: set[Place] = set()
-        self._seen: dict[Place, set[tuple[type, str]]] = {}
+        self._seen: dict[Place, set[tuple[type, int | str]]] = {}
 
     def varying(self, given: Args, kwargs: Kwargs) -> set[Place]:
         """Note the numbers of a call that is being compiled; return those that vary.
@@ -53,7 +53,7 @@ class VaryingNumbers:
             if type(value) in (int, float) and place not in self.constants:
                 values = self._seen.setdefault(place, set())
                 if len(values) < _VALUES:
-                    values.add((type(value), repr(value)))
+                    values.add((int, value) if type(value) is int else (float, repr(value)))
                 if len(values) >= _VALUES:
                     found.add(place)
         return found

@@ -32,7 +32,7 @@ __all__ = ["refusing"]
 def refusing(
     function: Callable[..., object], module: str = __package__, public_name: str = ""
 ) -> Callable[..., Any]:
-    """Return a wrapper of a public function that explains errors of its calls.
+    """Return a public function wrapped so that errors of wrong calls say what was wanted.
 
     Before a call, only arguments that must be a bool, an int or a string are checked, since the
     function might accept another kind and do something else. After a failed call, the error names

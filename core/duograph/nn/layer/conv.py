@@ -137,7 +137,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Return the shape of the weight Parameter; in 1-D layers it has an extra height of 1."""
+        """Return the shape of the weight Parameter; 1-D layers add a height axis of size 1."""
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape

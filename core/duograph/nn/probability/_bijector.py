@@ -220,7 +220,7 @@ class Bijector(Cell):
 
 
 class TransformedDistribution(Distribution):
-    """Distribution of the results of a bijector for the numbers of another distribution
+    """Distribution of ``bijector(x)``, where x has another distribution
     (`mindspore.nn.probability.distribution.TransformedDistribution`).
 
     The parameters that functions take are those of the underlying distribution.

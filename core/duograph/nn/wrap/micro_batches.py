@@ -41,7 +41,7 @@ class _Parts(Cell):
 
 
 def _part(value: object, i: int, count: int) -> object:
-    """Return part number `i` of a Tensor along its first axis; return other values unchanged."""
+    """Return slice `i` of a Tensor along its first axis; return other values unchanged."""
     if not isinstance(value, Tensor):
         return value
     size = value.shape[0] // count
