@@ -18,7 +18,7 @@ import pytest
 from amount import spread
 from duograph import Tensor, nn, ops
 
-INTS = (3, 4, 5, 6, -1, 0, 1, 2, 7, 2.5, True, 10**6, -(2**31), 2**40, 5, 3)
+INTS = (3, 4, 5, 6, -1, 0, 1, 2, 7, 2.5, True, 10**6, -(2**31), 2**40, 2**63, 2**70, 5, 3)
 FLOATS = (
     0.5,
     0.25,

@@ -80,7 +80,7 @@ def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group, or this process is no member.
-        NotImplementedError: see `init`.
+        NotImplementedError: a launcher started several processes, and no engine connects them.
 
     Examples:
         >>> from duograph.communication import get_rank
@@ -96,7 +96,7 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
     Raises:
         ValueError: no such group.
-        NotImplementedError: see `init`.
+        NotImplementedError: a launcher started several processes, and no engine connects them.
 
     Examples:
         >>> from duograph.communication import get_group_size
