@@ -151,10 +151,11 @@ def _with_arguments(inner: TensorCall, positions: Sequence[int | None], n_args: 
     Positions count positional arguments, then keyword arguments in the order of the call; for a
     position None, `inner` receives None. `n_args` is the number of positional arguments.
     """
-    if positions == [0]:
-        return lambda x, *_, **__: inner(x)
+    # positional-only, because a keyword argument of the call may have the name x or y
+    if positions == [0] and n_args >= 1:
+        return lambda x, /, *_, **__: inner(x)
     if positions == [0, 1] and n_args >= 2:
-        return lambda x, y, *_, **__: inner(x, y)
+        return lambda x, y, /, *_, **__: inner(x, y)
 
     def call(*args: object, **kwargs: object) -> Result:
         values = (*args, *kwargs.values())
