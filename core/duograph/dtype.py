@@ -50,6 +50,7 @@ __all__ = [
     "as_dtype",
     "promote",
     "promote_scalar",
+    "largest_finite",
     "dtype_to_nptype",
     "dtype_to_pytype",
     "pytype_to_dtype",
@@ -371,6 +372,18 @@ def _checked(owner: str, value: DType) -> DType:
     if not isinstance(value, DType):
         raise TypeError(f"{owner}: got {value!r}; wanted a dtype such as float32")
     return value
+
+
+def largest_finite(dtype: DType) -> float:
+    """Return the largest finite number of a floating dtype; its negative is the least one.
+
+    Examples:
+        >>> import duograph as ms
+        >>> from duograph.dtype import largest_finite
+        >>> largest_finite(ms.float16)
+        65504.0
+    """
+    return float(ml_dtypes.finfo(dtype.np).max)
 
 
 def dtype_to_nptype(type_: DType) -> type[np.generic]:

@@ -100,6 +100,17 @@ ROWS: dict[str, tuple[Callable[[], Any], list[Any], list[str]]] = {
     "no repeated class": (
         lambda: ops.NoRepeatNGram(1)(sequence(1, 2, 3, 1, 2), ops.ones((1, 1, 6))),
         [[[[1, LOWEST, LOWEST, LOWEST, 1, 1]]]], ["float32"]),
+    "no repeated class in bfloat16": (
+        lambda: ops.NoRepeatNGram(1)(
+            sequence(1), ops.ones((1, 1, 2), ms.bfloat16)).astype(ms.float32),
+        [[[[1, -3.3895313892515355e38]]]], ["float32"]),
+    "no repeated class in float64": (
+        lambda: ops.NoRepeatNGram(1)(sequence(1), ops.ones((1, 1, 2), ms.float64)),
+        [[[[1, float(np.finfo(np.float64).min)]]]], ["float64"]),
+    "a sum of exponentials before each item, in float16": (
+        lambda: ops.CumulativeLogsumexp(exclusive=True)(
+            Tensor([0.0, 0.0], ms.float16), Tensor(0)),
+        [[-65504.0, 0.0]], ["float16"]),
     "a sequence too short": (lambda: ops.NoRepeatNGram(9)(sequence(1, 2), ops.ones((1, 1, 3))),
                              [[[[1, 1, 1]]]], ["float32"]),
     "pooling with places": (

@@ -28,11 +28,12 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
         fn: function or Cell of Tensors returning a Tensor or a tuple of them.
         in_axes: axis to map over: an int for all arguments, or a tuple with an int or None (not
         mapped) for each.
-        out_axes: where the mapped axis goes in the results, likewise.
+        out_axes: where the mapped axis goes in the results, likewise; None returns the result for
+        the first item, without a mapped axis.
 
     Raises:
-        ValueError: the mapped axes have different lengths, nothing is mapped, or an axis does not
-        exist.
+        ValueError: the mapped axes have different lengths, nothing is mapped, an axis does not
+        exist, or a tuple of axes has another length than what it is for.
 
     Examples:
         >>> import duograph as ms
@@ -81,12 +82,23 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
     return run
 
 
-def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return one entry of `in_axes` or `out_axes` for each of the `n` items of a sequence.
+def _axes_of(axis: Axes, n: int, option: str) -> Sequence[Axes]:
+    """Return one entry of the option `in_axes` or `out_axes` for each of `n` items of a sequence.
 
     An int or None is returned `n` times.
+
+    Raises:
+        ArgumentValueError: the option has a tuple of another length.
     """
-    return axis if isinstance(axis, (tuple, list)) else (axis,) * n
+    if not isinstance(axis, (tuple, list)):
+        return (axis,) * n
+    if len(axis) != n:
+        what = "an argument" if option == "in_axes" else "a result"
+        raise ArgumentValueError(
+            f"vmap: got {option} {tuple(axis)} for {what} of {n} items; wanted one axis for each, "
+            "or an int for all"
+        )
+    return axis
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
@@ -97,7 +109,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):
-        pairs = zip(value, _axes_of(axis, len(value)), strict=True)
+        pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
         return [pair for v, a in pairs for pair in _leaves(v, a)]
     if isinstance(value, Tensor):
         return [(value, int(axis))]  # type: ignore[arg-type]
@@ -115,7 +127,7 @@ def _item(value: Any, axis: Axes, k: int) -> object:
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
-        pairs = zip(value, _axes_of(axis, len(value)), strict=True)
+        pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
         return type(value)(_item(v, a, k) for v, a in pairs)
     index = (slice(None),) * (axis % value.ndim) + (k,)
     return value[index]
@@ -129,8 +141,12 @@ def _stacked(results: list[Any], axis: Axes) -> object:
     """
     first = results[0]
     if isinstance(first, (tuple, list)):
-        axes = enumerate(_axes_of(axis, len(first)))
+        axes = enumerate(_axes_of(axis, len(first), "out_axes"))
         return tuple(_stacked([r[i] for r in results], a) for i, a in axes)
+    if isinstance(axis, (tuple, list)):
+        raise ArgumentValueError(
+            f"vmap: got out_axes {tuple(axis)} for a result that is one Tensor; wanted an int"
+        )
     if axis is None:
         return first
     return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)  # type: ignore[arg-type]

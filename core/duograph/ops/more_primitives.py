@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtype import DTypeLike, float32, int64
+from ..dtype import DTypeLike, float32, int64, largest_finite
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from . import (
@@ -125,7 +125,7 @@ def _cumulative_logsumexp(
     if exclusive:
         n = out.shape[at]
         edge = [1 if i == at else size for i, size in enumerate(out.shape)]
-        lowest = fill(tuple(edge), float(np.finfo(np.float32).min), out.dtype)
+        lowest = fill(tuple(edge), -largest_finite(out.dtype), out.dtype)
         out = concat_by((lowest, slice_axis(out, at, 0, n - 1)), at)
     return out.flip((at,)) if reverse else out
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..dtype import largest_finite
 from ..errors import DTypeError, ShapeError
 from ..op import op
 from ..op_signature import Number
@@ -80,9 +81,7 @@ def _lowest(name: str, x: Tensor, lowest: bool) -> int | float:
     if x.dtype.kind not in "iuf":
         raise DTypeError(f"{name}: got {x.dtype.name}; wanted integers or floats")
     if x.dtype.is_floating:
-        top = (
-            3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
-        )
+        top = largest_finite(x.dtype)
         return -top if lowest else top
     info = np.iinfo(x.dtype.np)
     return int(info.min if lowest else info.max)

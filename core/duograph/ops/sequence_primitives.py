@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtype import float32, int32
+from ..dtype import float32, int32, largest_finite
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
 from ..tensor import Tensor
@@ -232,5 +232,5 @@ class NoRepeatNGram(Primitive):
         for k in range(before):
             hits = hits * (state_seq[:, :, k : k + count] == last[:, :, k : k + 1]).astype(int32)
         forbidden = (banned.astype(int32) * hits.expand_dims(-1)).sum(2) > 0
-        least = float(np.finfo(np.float16 if log_probs.dtype.itemsize == 2 else np.float32).min)
+        least = -largest_finite(log_probs.dtype)
         return select_by(forbidden, fill((), least, log_probs.dtype), log_probs)
