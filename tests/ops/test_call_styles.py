@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import doctest
 import inspect
+import io
 import itertools
+import re
 
 import duograph as ms
 import numpy as np
@@ -113,35 +118,65 @@ def test_a_wrong_keyword_is_refused_at_every_call():
             cached(x, x=x)
 
 
-def named_first(module):
-    """Yield the functions of a module that need one argument, with the name of that argument."""
-    for name in sorted(n for n in module.__all__ if not n.endswith("_")):
+def literal_calls(function, name):
+    """Yield the arguments of the calls of a function in the Examples of its docstring."""
+    space = {}
+    for example in doctest.DocTestParser().get_examples(inspect.getdoc(function) or ""):
+        for node in ast.walk(ast.parse(example.source)):
+            if not isinstance(node, ast.Call) or name not in ast.unparse(node.func):
+                continue
+            if any(k.arg is None for k in node.keywords):  # **options
+                continue
+            try:
+                if eval(ast.unparse(node.func), space) is not function:
+                    continue
+                args = [eval(ast.unparse(a), space) for a in node.args]
+                kwargs = {k.arg: eval(ast.unparse(k.value), space) for k in node.keywords}
+            except (NameError, SyntaxError):  # inside a lambda or a comprehension, or starred
+                continue
+            if not any(isinstance(v, ms.Parameter) for v in (*args, *kwargs.values())):
+                yield args, kwargs  # ops on Parameters write to them
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(example.source, "<example>", "exec"), space)
+
+
+def public_functions(module):
+    """Yield (name, function) of a module's functions whose result depends on arguments alone."""
+    for name in module.__all__:
         function = getattr(module, name)
-        if not callable(function) or inspect.isclass(function):
-            continue
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):
-            continue
-        required = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
-        if len(required) == 1 and required[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
-            yield name, function, required[0].name
+        drawn = re.search(r"rand|drop|normal|unif|bern|multin|gamma|poiss|shuf|samp|laplace", name)
+        if inspect.isfunction(function) and not drawn and not name.endswith("_"):
+            yield name, function
 
 
-@pytest.mark.parametrize("module", [ops, mint, mint.nn.functional], ids=lambda m: m.__name__)
-def test_public_functions_take_their_tensor_by_keyword_at_every_call(module):
-    x = ms.Tensor(np.linspace(0.1, 0.9, 6, dtype=np.float32).reshape(2, 3))
+def bits(value):
+    if isinstance(value, ms.Tensor):
+        return str(value.dtype), value.shape, value.asnumpy().tobytes()
+    if isinstance(value, (list, tuple)):
+        return [bits(v) for v in value]
+    return value if isinstance(value, (int, float, str, bool)) else type(value)
+
+
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("module", "least"), [(ops, 1500), (mint, 250), (mint.nn.functional, 100)],
+    ids=["ops", "mint", "functional"],
+)  # fmt: skip
+def test_examples_take_their_arguments_by_keyword_at_every_call(module, least):
     clear_cached_calls()
     tried = 0
-    for name, function, keyword in named_first(module):
-        try:
-            want = function(x.copy())
-        except (TypeError, ValueError, RuntimeError):  # it takes another kind of argument
-            continue
-        for _ in range(CALLS):
-            got = function(**{keyword: x.copy()})
-        if isinstance(want, ms.Tensor):
-            assert isinstance(got, ms.Tensor) and got.shape == want.shape, name
-            assert got.dtype == want.dtype, name
-        tried += 1
-    assert tried > 20
+    for name, function in public_functions(module):
+        signature = inspect.signature(function)
+        for args, kwargs in literal_calls(function, name):
+            want = bits(function(*args, **kwargs))
+            bound = signature.bind(*args, **kwargs).arguments
+            if any(signature.parameters[k].kind not in BY_NAME for k in bound):
+                continue
+            named = list(bound.items())
+            for style in (named, named[::-1]):
+                for _ in range(CALLS):
+                    assert bits(function(**dict(style))) == want, (name, [k for k, _ in style])
+                    tried += 1
+    assert tried > least
