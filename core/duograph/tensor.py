@@ -503,8 +503,9 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._type.shape:
             raise ArgumentError(
-                "iter: got a 0-d tensor; wanted at least one axis. One number cannot be looped "
-                "over or unpacked: use it as it is (max, min and median give two with an axis)"
+                "iter: got a 0-d tensor; wanted at least one axis. It is one number, which cannot "
+                "be looped over or unpacked: use it without a loop, or float(...) of it (max, min "
+                "and median give two results with an axis)"
             )
         return (self[i] for i in range(self._type.shape[0]))
 
