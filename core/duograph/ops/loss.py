@@ -138,7 +138,7 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | No
     if not target.dtype.is_integer:
         raise DTypeError(
             f"{name}: labels have dtype {target.dtype.name}; wanted integers, the numbers of the "
-            "classes: labels.astype(ms.int32)"
+            "classes (.astype(ms.int32) converts them)"
         )
     want = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
     if input.ndim < 1 or target.shape != want:
@@ -147,7 +147,7 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | No
         raise ShapeError(
             f"{name}: predictions have shape {input.shape} and labels {target.shape}; wanted "
             + (wanted if input.ndim else "predictions of (N, C, ...) and labels of (N, ...)")
-            + (": labels.squeeze(-1)" if column else "")
+            + (" (.squeeze(-1) takes the last axis away)" if column else "")
         )
     classes = input.shape[1] if input.ndim > 1 else input.shape[0]
     if weight is not None and weight.shape != (classes,):

@@ -233,7 +233,7 @@ class CellList(_Numbered):
 
     def construct(self, *inputs: object) -> NoReturn:
         raise NotImplementedError(
-            "CellList: cannot be called; call its Cells one by one: for cell in cells: x = cell(x)"
+            "CellList: cannot be called; loop over it, and call one Cell after the other"
         )
 
 
@@ -323,5 +323,5 @@ class CellDict(Cell):
 
     def construct(self, *inputs: object) -> NoReturn:
         raise NotImplementedError(
-            "CellDict: cannot be called; call one of its Cells: cells[key](x)"
+            "CellDict: cannot be called; index it with a key, and call that Cell"
         )
