@@ -219,7 +219,10 @@ def operand_error(op: str, value: object) -> ArgumentError:
     if value is None:
         text += ". A value is None: does a function end without `return`?"
     elif isinstance(value, str):
-        text += ". For a text use an f-string, such as f'the loss is {loss}'"
+        text += (
+            ". A Tensor gets into a text with an f-string, f'... {tensor} ...'; float(...) reads a "
+            "number from a text"
+        )
     elif isinstance(value, types.FunctionType):
         text += f". {_FUNCTION_OF_GRAD if of_grad(value) else 'Call the function first'}"
     return ArgumentError(text)

@@ -487,7 +487,7 @@ class Tensor(TensorMethods):
                     "the truth of several elements is ambiguous, wanted one element (use .any(), "
                     ".all() or an index)"
                     if what == "bool"
-                    else "wanted one element (x.mean(), x.sum() or an index such as x[0] gives one)"
+                    else "wanted one element (.mean(), .sum() or an index such as [0] gives one)"
                 )
             )
         return python_number(self.asnumpy())
@@ -496,7 +496,7 @@ class Tensor(TensorMethods):
         if not self._type.shape:
             raise ArgumentError(
                 "len: got a 0-d tensor; wanted at least one axis (a single number has no length; "
-                "x.size is 1)"
+                "its .size is 1)"
             )
         return self._type.shape[0]
 
