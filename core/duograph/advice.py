@@ -20,7 +20,8 @@ from .errors import ArgumentError
 
 __all__ = [
     "arity_error", "attribute_advice", "kind_of", "like_keyword", "meant", "missing_name_advice",
-    "near", "of_grad", "operand_error", "unknown_option",
+    "near", "of_grad", "number_hint", "operand_error", "tensor_hint",
+    "unknown_option",
 ]  # fmt: skip
 
 _STEP = (
@@ -78,11 +79,13 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         ),
     },
     "Dataset": {
-        "shape": "write `dataset.output_shapes()`",
+        "shape": "write `data.output_shapes()`",
         "__getitem__": "iterate: `for row in data:`; `next(iter(data))` is the first row",
         "__next__": "write `rows = iter(data)` once, then `next(rows)`",
     },
 }
+# class of `_ATTRIBUTES` -> the name of such an object in its texts
+_NAMED = {"Tensor": "x", "Cell": "net", "Optimizer": "optimizer", "Dataset": "data"}
 # "module.name" of a module of ours -> what to write
 _MODULE_NAMES = {
     "no_grad": _NO_GRAD,
@@ -216,10 +219,35 @@ def operand_error(op: str, value: object) -> ArgumentError:
     if value is None:
         text += ". A value is None: does a function end without `return`?"
     elif isinstance(value, str):
-        text += ". For a text use an f-string, such as f'the loss is {loss}'"
+        text += (
+            ". A Tensor gets into a text with an f-string, f'... {tensor} ...'; float(...) reads a "
+            "number from a text"
+        )
     elif isinstance(value, types.FunctionType):
         text += f". {_FUNCTION_OF_GRAD if of_grad(value) else 'Call the function first'}"
     return ArgumentError(text)
+
+
+def number_hint(value: object) -> str:
+    """Return the end of "wanted a number" for a text: how to read the number from it, or ""."""
+    return "; float(...) reads a number from a text (str)" if isinstance(value, str) else ""
+
+
+def tensor_hint(value: object) -> str:
+    """Return the end of "wanted a Tensor" for another value: how to get one from it, or ""."""
+    if isinstance(value, (tuple, list)):
+        for i, item in enumerate(value):
+            if hasattr(item, "dtype") and hasattr(item, "shape"):
+                return (
+                    f", one item of the {type(value).__name__}: "
+                    f"item [{i}] has the shape {tuple(item.shape)}"
+                )
+        if value and isinstance(value[0], (bool, int, float, list, tuple)):
+            shown = repr(value)
+            return f", Tensor({shown})" if len(shown) <= 40 else ", Tensor([...]) of the list"
+    if type(value).__module__ == "numpy":
+        return ": give the array to Tensor(...)"
+    return ""
 
 
 def of_grad(value: object) -> bool:
@@ -294,9 +322,11 @@ def attribute_advice(error: BaseException) -> str:
         return _missing_key(error)
     said, source = str(error), _source(error)
     if "Dataset' object is not subscriptable" in said:
-        return _ATTRIBUTES["Dataset"]["__getitem__"]
+        text, own = _ATTRIBUTES["Dataset"]["__getitem__"], r"([A-Za-z_][\w.]*)\["
+        return _renamed(text, "data", re.match(own, _expression(error)))
     if "Dataset' object is not an iterator" in said:
-        return _ATTRIBUTES["Dataset"]["__next__"]
+        text, own = _ATTRIBUTES["Dataset"]["__next__"], r"next\(([A-Za-z_][\w.]*)\)"
+        return _renamed(text, "data", re.match(own, _expression(error)))
     if "object is not callable" in said and re.search(r"'(int|tuple|Tensor|DType)'", said):
         called = [n for n in re.findall(r"\.(\w+)\(", source) if n in _CALLED_ATTRIBUTE]
         if called:
@@ -355,11 +385,24 @@ def _missing_attribute(error: AttributeError) -> str:
     for each in classes:
         said = _ATTRIBUTES.get(each, {}).get(name)
         if said:
-            return said
+            return _of_receiver(error, name, each, said)
     if owner is None and classes == ["Tensor"]:  # of compiled code, where Python suggests nothing
         like = near(name, dir(sys.modules["duograph.tensor"].Tensor))
         return f"did you mean {like}?" if like else ""
     return ""
+
+
+def _of_receiver(error: BaseException, name: str, kind: str, said: str) -> str:
+    """Put the user's own expression into advice about an attribute: "w.size" for "x.size"."""
+    if kind not in _NAMED or said == _STEP:
+        return said
+    own = re.match(rf"([A-Za-z_][\w.]*)\.{name}$", _expression(error))
+    return _renamed(said, _NAMED[kind], own)
+
+
+def _renamed(said: str, name: str, own: re.Match[str] | None) -> str:
+    """Replace a name in advice by the first group of a match, if there is one."""
+    return said if own is None else re.sub(rf"(?<![\w.]){name}(?![\w=])", own[1], said)
 
 
 def _which_is_none(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
+from .advice import tensor_hint
 from .call_names import call_name_of, leave
 from .errors import ArgumentError, DuographError
 from .runtime_state import runtime_state
@@ -163,7 +164,9 @@ def refuse_operand(
         for label, v in values.items():
             if not hasattr(v, "dtype"):
                 found = type(v).__name__
-                raise ArgumentError(f"{owner}: got {found} for {label}; wanted a Tensor") from error
+                raise ArgumentError(
+                    f"{owner}: got {found} for {label}; wanted a Tensor{tensor_hint(v)}"
+                ) from error
 
 
 def copy_identity(function: Callable[..., object], wrapper: Callable[..., object]) -> None:

@@ -273,6 +273,8 @@ def is_ours_to_explain(error: Exception) -> bool:
         return False
     if "; wanted " in str(error) and type(error) not in (TypeError, ValueError):
         return False  # it says what was got and wanted; its class is one of MindSpore's
+    if isinstance(error.__cause__, DuographError):
+        return False  # of a worker process, whose traceback is in the cause
     frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
     if frame is None or not isinstance(error, _EXPLAINED):
         return False

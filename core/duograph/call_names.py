@@ -47,6 +47,7 @@ LAYER, CONTAINER, WRAPPER = "layer", "container", "wrapper"
 FUNCTION = "function"
 
 # The head of a message that names an op or a function; those of objects begin with a capital.
+_FIRST = re.compile(r"^got (\w+) for '(?:input|inputs|x)';")  # names of an op inside a layer
 _HEAD = re.compile(r"([a-z_]\w*(?:\.[a-z_]\w*)*): ")
 
 
@@ -219,7 +220,8 @@ def _put_head(error: DuographError, name: str, inner: str = "") -> None:
     kind = name.partition(" (")[0]
     for head in (found and found[1], inner, inner.partition(" (")[0], kind):
         if head and text.startswith(f"{head}: "):
-            error.args = (f"{name}: {text[len(head) + 2 :]}", *error.args[1:])
+            rest = _FIRST.sub(r"got \1 as input;", text[len(head) + 2 :], count=1)
+            error.args = (f"{name}: {rest}", *error.args[1:])
             return
 
 

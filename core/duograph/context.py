@@ -104,6 +104,11 @@ settings = Settings()
 _recorded = dict(_RECORDED)
 _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
+# option -> its values, for an error about another one
+_VALUES = {
+    "save_graphs": "0 (no files), 1 (graphs as read and as run), 2 or True (also after every "
+    "pass) or 3 (with drawings too)",
+}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
 # Called after device_target, device_id or debug changed; the eager builder drops the tables of the
@@ -335,9 +340,8 @@ def _check(key: str, value: object) -> Any:
         value = {"STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}.get(value, value)
     allowed = _FIELDS[key].metadata["allowed"]
     if allowed is not None and value not in allowed:
-        raise ArgumentValueError(
-            f"set_context: got {key}={value!r}; wanted one of {', '.join(map(repr, allowed))}"
-        )
+        wanted = _VALUES.get(key) or f"one of {', '.join(map(repr, allowed))}"
+        raise ArgumentValueError(f"set_context: got {key}={value!r}; wanted {wanted}")
     return value
 
 

@@ -74,7 +74,8 @@ def _described(data: object, kind: str, found: Array) -> str:
     if isinstance(data, str):
         return f"the text {data!r} (a str); {wanted}. float(text) reads a number from a text"
     if isinstance(data, dict):
-        return f"a dict; {wanted}. Convert one value of it, such as Tensor(row['x'])"
+        key = f": [{next(iter(data))!r}]" if data else ""
+        return f"a dict; {wanted}. Convert one value of it, which its key gives{key}"
     if found.dtype.kind in "US":
         return f"a {kind} of texts (str); {wanted}. Number the words first, such as {{'cat': 0}}"
     elements = (

@@ -487,7 +487,7 @@ class Tensor(TensorMethods):
                     "the truth of several elements is ambiguous, wanted one element (use .any(), "
                     ".all() or an index)"
                     if what == "bool"
-                    else "wanted one element (x.mean(), x.sum() or an index such as x[0] gives one)"
+                    else "wanted one element (.mean(), .sum() or an index such as [0] gives one)"
                 )
             )
         return python_number(self.asnumpy())
@@ -496,15 +496,16 @@ class Tensor(TensorMethods):
         if not self._type.shape:
             raise ArgumentError(
                 "len: got a 0-d tensor; wanted at least one axis (a single number has no length; "
-                "x.size is 1)"
+                "its .size is 1)"
             )
         return self._type.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._type.shape:
             raise ArgumentError(
-                "iter: got a 0-d tensor; wanted at least one axis. One number cannot be looped "
-                "over or unpacked: use it as it is (max, min and median give two with an axis)"
+                "iter: got a 0-d tensor; wanted at least one axis. It is one number, which cannot "
+                "be looped over or unpacked: use it without a loop, or float(...) of it (max, min "
+                "and median give two results with an axis)"
             )
         return (self[i] for i in range(self._type.shape[0]))
 

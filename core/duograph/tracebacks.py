@@ -27,6 +27,7 @@ __all__ = [
     "is_users",
     "prepare_for_printing",
     "short",
+    "user_frame",
     "user_line",
 ]
 
@@ -128,12 +129,18 @@ def defined_at(function: object) -> str:
 
 def called_at() -> str:
     """Return the user's line that is running, "train.py:31"; "" if its source is in no file."""
+    found = user_frame()
+    return f"{short(found[0])}:{found[1]}" if found is not None else ""
+
+
+def user_frame() -> tuple[str, int] | None:
+    """Return file and number of the user's line that is running; None if it is in no file."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename.startswith("<"):
-        return ""
-    return f"{short(frame.f_code.co_filename)}:{frame.f_lineno}"
+        return None
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def install() -> None:

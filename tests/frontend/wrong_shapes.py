@@ -138,7 +138,7 @@ def matmul_with_a_number(x):
     return x @ 3  # <- here: x @ 3
 
 
-@wrong(TypeError, r"cross_entropy: target has dtype float32; wanted integer classes", F(2, 3), F(7))
+@wrong(TypeError, r"cross_entropy: labels have dtype float32; wanted integers", F(2, 3), F(7))
 def loss_with_float_classes(x, y):
     return ops.cross_entropy(x, y)  # <- here
 

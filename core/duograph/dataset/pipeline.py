@@ -16,7 +16,9 @@ import numpy as np
 
 from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
+from ..tracebacks import user_frame
 from . import config
+from .places import Placed, naming_steps
 from .rows import (
     BatchSize,
     Columns,
@@ -49,7 +51,7 @@ def step(name: str) -> Callable[[F], F]:
 
 
 @explaining
-class Dataset:
+class Dataset(Placed):
     """Base class of datasets (`mindspore.dataset.Dataset`).
 
     Subclasses are sources and steps; methods such as `map` return a dataset with one more step.
@@ -71,6 +73,7 @@ class Dataset:
         self._parents = tuple(parents)
         self._epoch = -1
         self._start: int | None = None
+        self.step_place = user_frame()
 
     # ---- implemented by each step ---------------------------------------------------------------
 
@@ -131,6 +134,7 @@ class Dataset:
     def __len__(self) -> int:
         return self.get_dataset_size()
 
+    @naming_steps
     def get_dataset_size(self) -> int:
         """Return the number of rows (or batches) in a pass over the dataset.
 
@@ -155,6 +159,7 @@ class Dataset:
         """Return the labels of the source's classes by name; empty if the source has no names."""
         return self._parents[0].get_class_indexing() if self._parents else {}
 
+    @naming_steps
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
         """Return the shape of every column in the dataset's first row; [0] for a dictionary.
 
@@ -173,6 +178,7 @@ class Dataset:
                 shape[:] = [n if n == m else None for n, m in _zip(shape, other)]
         return shapes
 
+    @naming_steps
     def output_types(self) -> list[np.dtype[np.generic]]:
         """Return the NumPy dtype of every column of the dataset's first row."""
         return [np.dtype(object) if isinstance(a, dict) else a.dtype for a in next(self.rows())]
@@ -488,6 +494,7 @@ class Dataset:
         for p in self._parents:
             p.disable_sync()
 
+    @naming_steps
     def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
         """Write the rows of one pass into files.
 

@@ -15,6 +15,7 @@ from ..errors import ArgumentValueError, BatchShapeError, ColumnKindError, Datas
 from ..host_arrays import Array
 from ..tensor import Tensor
 from . import config
+from .places import name_step
 
 if TYPE_CHECKING:
     from .pipeline import Dataset
@@ -149,7 +150,13 @@ class RowIterator:
                 raise StopIteration
             self._left -= self._left > 0
             self._rows = self.dataset.rows()
-        row = next(self._rows)
+        try:
+            row = next(self._rows)
+        except StopIteration:
+            raise
+        except Exception as error:
+            name_step(error)
+            raise
         items = [self._converted(row[i]) for i in self._picks]
         return dict(zip(self._columns, items)) if self._as_dict else items
 

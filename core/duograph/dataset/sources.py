@@ -214,7 +214,8 @@ class GeneratorDataset(Source, UnionBaseDataset):
         if len(items) != len(self._columns):
             raise DatasetError(
                 f"GeneratorDataset: the source gave a row of {len(items)} columns; "
-                f"wanted {len(self._columns)}: {', '.join(self._columns)}"
+                f"wanted {len(self._columns)}: {', '.join(self._columns)}. A row is a tuple with a "
+                "value for each column"
             )
         values = tuple(as_value(x) for x in items)
         if self._types is not None:

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from . import config
+from .places import name_step
 from .rows import DatasetError
 
 __all__ = ["in_order"]
@@ -96,6 +97,7 @@ class _Failure:
     """An exception of a worker process, pickled if possible, and its traceback as text."""
 
     def __init__(self, error: Exception) -> None:
+        name_step(error)  # here, because its traceback is lost on the way
         self.text = "".join(traceback.format_exception(error)).rstrip()
         try:
             self.pickled: bytes | None = pickle.dumps(error)

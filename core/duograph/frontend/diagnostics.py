@@ -294,9 +294,10 @@ def join_error(
     elif in_loop and orelse is not None and name.isidentifier():
         dtype = _spelt(orelse.dtype)
         advice = f"start with such a Tensor, `{name} = ops.zeros({orelse.shape}, {dtype})`"
-    lines.append(
-        f"  The condition of {'the loop' if in_loop else 'the branches'} is a Tensor: {advice}"
-    )
+    decides = "A Tensor decides how often the loop runs" if in_loop else (
+        "The condition of the branches is a Tensor"
+    )  # fmt: skip
+    lines.append(f"  {decides}: {advice}")
     error = JoinError("\n".join(lines))
     error.name, error.sides = name, sides
     return error if span is None else located(error, [span])
@@ -325,7 +326,7 @@ def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) 
     if then.shape != orelse.shape:
         reasons.append(f"Shape Join Failed: shape1 = {then.shape}, shape2 = {orelse.shape}")
         if in_loop:
-            advice.append("keep one shape, or let a Python int decide how often the loop runs")
+            advice.append("keep one shape, or give the number of iterations as a Python int")
         elif then.size == orelse.size:
             advice.append(f"reshape one side, such as `.reshape({then.shape})`")
         else:

@@ -374,8 +374,8 @@ def _(types, kind):
         shape = getattr(x, "shape", None)
         got = f"{x}" if shape is None else f"a Tensor of shape {tuple(shape)}"
         raise GraphError(
-            f"got {got} where Python needs one {kind}; wanted a Tensor of one element, such as "
-            "x[0] or x.max()"
+            f"got {got} where Python needs one {kind}; wanted a Tensor of one element: take one "
+            "with an index, [0], or with .max()"
         )
     return kind
 

@@ -134,7 +134,10 @@ def rank(owner: str, x: Tensor, *allowed: int) -> None:
         axes = _AXES.get(max(allowed), "")
         remark = ""
         if axes and len(shape) == min(allowed) - 1:
-            remark = "; for one sample add the batch axis, x.expand_dims(0) or dataset.batch(n)"
+            remark = (
+                "; for one sample add the batch axis, with .expand_dims(0), or .batch(n) for a "
+                "dataset"
+            )
         if owner == "BatchNorm2d" and len(shape) == 2:
             remark = "; BatchNorm1d takes (N, C)"
         raise ShapeError(

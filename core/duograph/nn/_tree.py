@@ -102,9 +102,17 @@ def _made_at(cell: Cell, path: str) -> str:
 def no_value(cell: Cell, name: str, value: object) -> str:
     """Return the message for a value that cannot be assigned to a Cell's Parameter `name`."""
     got = f"the text {value!r} (a str)" if isinstance(value, str) else type(value).__name__
+    present = cell._params[name]
+    head = f"{type(cell).__name__}: got {got} for the Parameter {name!r}"
+    if present is None or present.size == 1:
+        return (
+            f"{head}; wanted a Tensor, a number, a Parameter or None (set_data changes its value)"
+        )
+    is_number = isinstance(value, (int, float))
+    filled = f"such as ops.full({present.shape}, {value})" if is_number else "or a Parameter"
     return (
-        f"{type(cell).__name__}: got {got} for the Parameter {name!r}; wanted a Tensor, a number "
-        "for one element, a Parameter or None (set_data changes its values)"
+        f"{head} of shape {present.shape}; wanted a Tensor of this shape, {filled} "
+        "(set_data changes the values as well)"
     )
 
 

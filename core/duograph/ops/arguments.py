@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..advice import tensor_hint
 from ..errors import ArgumentError
 from ..sizes import size_like
 from ..tensor import Tensor
@@ -74,7 +75,9 @@ def tensor_of(name: str, what: str, value: object) -> Tensor:
         TypeError: the value has another type.
     """
     if not isinstance(value, Tensor):
-        raise ArgumentError(f"{name}: got {type(value).__name__} for {what}; wanted a Tensor")
+        raise ArgumentError(
+            f"{name}: got {type(value).__name__} for {what}; wanted a Tensor{tensor_hint(value)}"
+        )
     return value
 
 

@@ -464,7 +464,7 @@ def _(
     if not indices.dtype.is_integer:
         raise DTypeError(
             f"one_hot: indices have dtype {indices.dtype.name} (the first argument); wanted an "
-            f"integer dtype, such as indices.astype(ms.int32)"
+            f"integer dtype (.astype(ms.int32) converts them)"
         )
     (count,) = sizes_of("one_hot", depth)
     at = axis_of("one_hot", axis, len(indices.shape) + 1)

@@ -55,7 +55,7 @@ def arange(
     whole = not any(isinstance(v, float) for v in (first, last, by))
     found = (int64 if whole else float32) if dtype is None else as_dtype(dtype)
     if by == 0:
-        raise ArgumentValueError("arange: got step=0; wanted another number")
+        raise ArgumentValueError("arange: got step=0; wanted a number above or below 0")
     if whole:
         count = range_length(first, last, by)
         kind = found if found in (int32, int64) else int64

@@ -32,6 +32,7 @@ from ..op import op
 from ..op_calls import dispatch
 from ..option_checks import check_options
 from ..tensor import Tensor
+from ..tracebacks import called_at, defined_at
 from ..types import TensorType
 from .expressions import expression_function
 from .primitive import Primitive
@@ -341,6 +342,8 @@ class Custom(Primitive):
         _check_form(func_type, given)
         if bprop is not None and not callable(bprop):
             raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")
+        place = called_at()
+        self._made_at = f" ({place})" if place else ""
         self.func = func
         self.func_type = func_type
         self.out_shape = out_shape
@@ -409,7 +412,9 @@ class Custom(Primitive):
         for a, shape, dtype in zip(outs, shapes, dtypes, strict=True):
             if shape is not None and tuple(shape) != a.shape:
                 raise ShapeError(
-                    f"Custom: func returned shape {a.shape}; out_shape says {tuple(shape)}"
+                    f"Custom: func{defined_at(self.func)} returned an array of shape {a.shape}; "
+                    f"wanted {tuple(shape)}, the out_shape given to ops.Custom{self._made_at}: "
+                    "change one of them"
                 )
             made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
         return tuple(made) if several else made[0]

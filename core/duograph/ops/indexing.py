@@ -222,10 +222,10 @@ def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
         elif isinstance(item, (np.ndarray, list, tuple, range)):
             items.append(_host_index(item))
         else:
+            hint = "; `//` divides to an int" if isinstance(item, float) else ""
             raise IndexKindError(
-                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an "
-                f"integer or bool "
-                f"Tensor, array or list"
+                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an integer "
+                f"or bool Tensor, array or list{hint}"
             )
     return items, [i for i in items if isinstance(i, (Tensor, np.ndarray))]
 

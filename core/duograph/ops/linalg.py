@@ -114,7 +114,7 @@ def _as_tensor(name: str, x: object) -> Tensor:
         return Tensor(x)
     raise ArgumentError(
         f"{name}: got {type(x).__name__} for an operand; wanted a Tensor"
-        + (f" (for a number use `x * {x}`)" if isinstance(x, (int, float)) else "")
+        + (f" (multiply by a number with `* {x}`)" if isinstance(x, (int, float)) else "")
     )
 
 

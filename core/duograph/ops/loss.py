@@ -132,17 +132,22 @@ def nll_rows(
 
 def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
     if not input.dtype.is_floating:
-        raise DTypeError(f"{name}: input has dtype {input.dtype.name}; wanted a floating dtype")
+        raise DTypeError(
+            f"{name}: predictions have dtype {input.dtype.name}; wanted a floating dtype"
+        )
     if not target.dtype.is_integer:
-        raise DTypeError(f"{name}: target has dtype {target.dtype.name}; wanted integer classes")
+        raise DTypeError(
+            f"{name}: labels have dtype {target.dtype.name}; wanted integers, the numbers of the "
+            "classes (.astype(ms.int32) converts them)"
+        )
     want = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
     if input.ndim < 1 or target.shape != want:
-        wanted = f"a target of shape {want}" if input.ndim else "an input of (N, C, ...)"
         column = target.shape == (*want, 1)
+        wanted = f"labels of shape {want}, one for each row of the predictions (N, C, ...)"
         raise ShapeError(
-            f"{name}: input has shape {input.shape} and target {target.shape}; wanted {wanted}, "
-            "one class for each row of an input of (N, C, ...)"
-            + (", such as target.squeeze(-1)" if column else "")
+            f"{name}: predictions have shape {input.shape} and labels {target.shape}; wanted "
+            + (wanted if input.ndim else "predictions of (N, C, ...) and labels of (N, ...)")
+            + (" (.squeeze(-1) takes the last axis away)" if column else "")
         )
     classes = input.shape[1] if input.ndim > 1 else input.shape[0]
     if weight is not None and weight.shape != (classes,):

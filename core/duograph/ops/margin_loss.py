@@ -229,8 +229,8 @@ def _(
         raise ArgumentValueError(f"{name}: got p={p!r}; wanted 1 or 2")
     if input.ndim != 2 or target.shape != input.shape[:1]:
         raise ShapeError(
-            f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) "
-            f"and (N,)"
+            f"{name}: predictions have shape {input.shape} and labels {target.shape}; wanted "
+            "(N, C) and (N,)"
         )
     return (input, target, weight, p, float(margin), reduction)
 

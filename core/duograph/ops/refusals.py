@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..advice import tensor_hint
 from ..call_cache import cached_call, copy_identity
 from ..call_errors import (
     KINDS,
@@ -105,5 +106,6 @@ def _unfit(
         if not isinstance(value, classes):
             shown = type(value).__name__ if classes == (Tensor,) else repr(value)
             words += " or None" if optional else ""
-            return f"{owner}: got {shown} for {name!r}; wanted {words}"
+            hint = tensor_hint(value) if classes == (Tensor,) else ""
+            return f"{owner}: got {shown} for {name!r}; wanted {words}{hint}"
     return None

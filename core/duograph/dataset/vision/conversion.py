@@ -89,7 +89,7 @@ class Normalize(HostTransform):
         if len(self.mean) not in (1, channels):
             raise ShapeError(
                 f"Normalize: got an image of shape {array.shape} and {len(self.mean)} means; "
-                f"wanted one per channel"
+                f"wanted one mean and std per channel, {channels}"
             )
         return (array - self.mean.reshape(shape)) / self.std.reshape(shape)
 

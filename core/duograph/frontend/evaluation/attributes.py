@@ -477,7 +477,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
             remedy="Assign a Tensor, or take the Parameter away outside the compiled function",
         )
     present = owner._params[name]
-    if isinstance(value, str):
+    if isinstance(value, str) or (isinstance(value, (int, float)) and present.size != 1):
         raise ArgumentError(_tree.no_value(owner, name, value))
     if not isinstance(value, Tensor):
         value = Tensor(value)

@@ -232,7 +232,9 @@ class CellList(_Numbered):
         return found
 
     def construct(self, *inputs: object) -> NoReturn:
-        raise NotImplementedError("CellList: cannot be called; call the Cells in it")
+        raise NotImplementedError(
+            "CellList: cannot be called; loop over it, and call one Cell after the other"
+        )
 
 
 class CellDict(Cell):
@@ -320,4 +322,6 @@ class CellDict(Cell):
             self[key] = cell
 
     def construct(self, *inputs: object) -> NoReturn:
-        raise NotImplementedError("CellDict: cannot be called; call the Cells in it")
+        raise NotImplementedError(
+            "CellDict: cannot be called; index it with a key, and call that Cell"
+        )

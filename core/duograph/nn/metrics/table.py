@@ -76,8 +76,8 @@ def get_metrics(metrics: object) -> dict[str, Metric]:
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
                 raise ArgumentError(
-                    f"metrics: got {name!r} with {kind_of(metric)}; wanted names with "
-                    f"Metric objects, such as nn.Accuracy()"
+                    f"metrics: got {{{name!r}: {metric!r}}}, whose value is {kind_of(metric)}; "
+                    f"wanted names with Metric objects, such as {{{str(name)!r}: nn.Accuracy()}}"
                 )
         return metrics
     if isinstance(metrics, set):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import ops
+from ...advice import number_hint
 from ...common.initializer import initializer
 from ...context import get_context
 from ...dtype import float32, int32
@@ -181,7 +182,7 @@ class Optimizer(Cell):
         elif isinstance(rate, (str, bytes)) or not isinstance(rate, Iterable):
             raise ArgumentError(
                 f"{owner}: got learning_rate={rate!r}; wanted a number, a Tensor, an iterable of "
-                f"numbers or a LearningRateSchedule"
+                f"numbers or a LearningRateSchedule{number_hint(rate)}"
             )
         else:
             try:

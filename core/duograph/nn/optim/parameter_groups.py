@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ...advice import kind_of, meant
+from ...advice import kind_of, meant, number_hint
 from ...errors import ArgumentError, ArgumentValueError, UnknownNameError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
@@ -117,6 +117,7 @@ def checked_decay(owner: str, value: object) -> Decay:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ArgumentError(
             f"{owner}: got weight_decay={value!r}; wanted a number of 0 or more, or a Cell"
+            f"{number_hint(value)}"
         )
     if value < 0:
         raise ArgumentValueError(f"{owner}: got weight_decay={value!r}; wanted 0 or more")

@@ -409,7 +409,10 @@ def load_param_into_net(
         (['bias'], [])
     """
     if not isinstance(net, Cell):
-        raise ArgumentError(f"load_param_into_net: got {type(net).__name__}; wanted a Cell")
+        raise ArgumentError(
+            f"load_param_into_net: got {type(net).__name__}; wanted a Cell first, and the "
+            "dictionary second: load_param_into_net(net, parameter_dict)"
+        )
     if not isinstance(parameter_dict, Mapping):
         raise ArgumentError(
             f"load_param_into_net: got {type(parameter_dict).__name__}; wanted a dictionary, "

@@ -1,7 +1,7 @@
 # fault: a pyfunc whose result has not the declared shape
 # raises: ValueError/RuntimeError/TypeError
 # at: y = op(ops.ones((2, 3)))
-# says: (2, 3) | (2,)
+# says: (2, 3) | (2,) | custom_pyfunc_shape.py:9 | custom_pyfunc_shape.py:13
 # modes: eager
 from duograph import ops
 

@@ -1,7 +1,7 @@
 # fault: batch of rows with different shapes
 # raises: ValueError/RuntimeError
 # at: for (x,) in data:
-# says: (1,) | (2,)
+# says: (1,) | (2,) | batch_ragged.py:16
 # modes: eager
 import numpy as np
 

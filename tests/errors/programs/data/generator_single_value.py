@@ -1,7 +1,7 @@
 # fault: a generator that yields arrays instead of tuples for two columns
 # raises: ValueError/RuntimeError/TypeError
 # at: for row in data:
-# says: 2 | column
+# says: 2 | column | generator_single_value.py:16 | a tuple
 # modes: eager
 import numpy as np
 

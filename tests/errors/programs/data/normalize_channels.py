@@ -1,7 +1,7 @@
 # fault: Normalize with three means for grey images
 # raises: ValueError/RuntimeError
 # at: for row in data:
-# says: 3 | 1
+# says: 3 | 1 | normalize_channels.py:12
 # modes: eager
 import numpy as np
 

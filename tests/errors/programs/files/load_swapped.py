@@ -1,7 +1,7 @@
 # fault: load_param_into_net with its arguments swapped
 # raises: TypeError
 # at: ms.load_param_into_net(net.parameters_dict(), net)
-# says: Cell
+# says: Cell | load_param_into_net(net
 # modes: eager
 import duograph as ms
 from duograph import nn

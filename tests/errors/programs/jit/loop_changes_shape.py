@@ -1,7 +1,7 @@
 # fault: a while loop whose Tensor grows
 # raises: TypeError
 # at: while i < n:
-# says: (1,) | (2,)
+# says: (1,) | (2,) | Python int
 # modes: eager
 import duograph as ms
 from duograph import Tensor, ops

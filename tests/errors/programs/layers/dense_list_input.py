@@ -1,7 +1,7 @@
 # fault: a layer called with a list
 # raises: TypeError
 # at: y = net([1.0, 2.0, 3.0])
-# says: list | Tensor
+# says: list | Tensor | Tensor([1.0, 2.0, 3.0])
 # modes: eager
 from duograph import nn
 

@@ -1,7 +1,7 @@
 # fault: the tuple that an LSTM returns given to the next layer
 # raises: TypeError
 # at: return self.fc(output)
-# says: tuple | Tensor
+# says: tuple | Tensor | item [0] | (2, 5, 16)
 # modes: eager graph
 from duograph import nn, ops
 

@@ -1,7 +1,7 @@
 # fault: logits and labels of different batches
 # raises: ValueError
 # at: return self.loss(logits, labels)
-# says: 4 | 3
+# says: 4 | 3 | predictions
 # modes: eager graph
 import duograph as ms
 from duograph import Tensor, nn, ops

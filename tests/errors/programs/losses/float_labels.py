@@ -1,7 +1,7 @@
 # fault: floating class numbers
 # raises: TypeError/ValueError
 # at: return self.loss(logits, labels)
-# says: labels | int
+# says: labels | int | labels have dtype
 # modes: eager graph
 from duograph import Tensor, nn, ops
 

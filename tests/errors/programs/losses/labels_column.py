@@ -1,7 +1,7 @@
 # fault: labels of shape (N, 1)
 # raises: ValueError
 # at: return self.loss(logits, labels)
-# says: (4, 10) | (4, 1)
+# says: (4, 10) | (4, 1) | .squeeze(-1)
 # modes: eager graph
 import duograph as ms
 from duograph import Tensor, nn, ops

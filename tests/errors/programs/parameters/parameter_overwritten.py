@@ -1,7 +1,7 @@
 # fault: a Tensor assigned to the name of a Parameter
 # raises: TypeError
 # at: net.w = 2.0
-# says: Parameter | set_data
+# says: Parameter | set_data | shape (3,) | ops.full((3,), 2.0)
 # modes: eager graph
 from duograph import Parameter, nn, ops
 

@@ -1,7 +1,7 @@
 # fault: a loop over a 0-d Tensor
 # raises: TypeError
 # at: for value in loss:
-# says: 0-d
+# says: 0-d | float(
 # modes: eager
 from duograph import ops
 

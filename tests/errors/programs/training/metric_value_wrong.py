@@ -1,7 +1,7 @@
 # fault: a word instead of a metric in the dictionary
 # raises: TypeError
 # at: model = ms.train.Model(nn.Dense(3, 2), nn.MSELoss(), metrics={"mine": "accuracy"})
-# says: str
+# says: str | 'accuracy' | nn.Accuracy()
 # modes: eager
 import duograph as ms
 from duograph import nn

@@ -1,7 +1,7 @@
 # fault: a for loop over a number of the graph that makes a Tensor longer
 # raises: TypeError
 # at: for _ in range(n):
-# says: x | (1,) | (2,)
+# says: x | (1,) | (2,) | Python int
 # modes: eager
 import duograph as ms
 from duograph import Tensor, ops
