@@ -3,10 +3,9 @@
 Usage: parallel.py link|cores [--sides compiled,eager,torch] [--rate 1gbit] [--rounds N]
     [--pairs N] [--torch PYTHON] [--out build/benchmarks]
 
-- link: two network namespaces are two hosts, joined by a pair of virtual links that `tc tbf` limits
-  to `--rate`; the traffic stays inside this machine. It needs root, `ip` and `tc` (iproute2) and
-  `unshare`. One rank per host and per core trains a GPT (`ranks_worker.py`); in each round every
-  variant runs one step. duograph uses MPI over TCP, torch DDP uses gloo.
+- link: two emulated hosts (`hosts.py`), whose links are limited to `--rate`. One rank per host and
+  per core trains a GPT (`ranks_worker.py`); in each round every variant runs one step. duograph
+  uses MPI over TCP, torch DDP uses gloo.
 - cores: two ranks on two cores against one process on one core, with the same batch per rank.
 
 Sides alternate, `--pairs` times. Times are medians over all rounds, in milliseconds, of the slower
@@ -17,7 +16,6 @@ disturb less than its duration. Exposed communication is a variant minus the flo
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -25,44 +23,11 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+from hosts import address, emulated_hosts, run_with_mpi
+
 HERE = Path(__file__).resolve().parent
-HOSTS = ("10.99.0.1", "10.99.0.2")
-AGENT = """#!/bin/sh
-# what `ssh HOST COMMAND` would do, for a host that is a network namespace
-host=$1; shift
-exec ip netns exec duograph-$host unshare -u sh -c "hostname duograph-$host; $*"
-"""
-
-
-def command(*words):
-    subprocess.run([str(w) for w in words], check=True)
-
-
-@contextlib.contextmanager
-def two_hosts(rate):
-    """Return a context with two network namespaces, joined by a link limited to `rate`."""
-    names = [f"duograph-{host}" for host in HOSTS]
-    made = []
-    try:
-        for name in names:
-            command("ip", "netns", "add", name)
-            made.append(name)
-        command("ip", "link", "add", "dg0", "netns", names[0], "type", "veth",
-                "peer", "name", "dg1", "netns", names[1])  # fmt: skip
-        for k, (name, host) in enumerate(zip(names, HOSTS, strict=True)):
-            inside = ("ip", "netns", "exec", name)
-            command(*inside, "ip", "addr", "add", f"{host}/24", "dev", f"dg{k}")
-            command(*inside, "ip", "link", "set", f"dg{k}", "up")
-            command(*inside, "ip", "link", "set", "lo", "up")
-            command(*inside, "tc", "qdisc", "add", "dev", f"dg{k}", "root", "tbf", "rate", rate,
-                    "burst", "256kbit", "latency", "50ms")  # fmt: skip
-        yield names
-    finally:
-        for name in made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
 
 
 def environment(**more):
@@ -73,26 +38,13 @@ def on_hosts(names, side, out, rounds, torch):
     """Run one rank of `ranks_worker.py` on each emulated host."""
     worker = [str(HERE / "ranks_worker.py"), side, out, str(rounds)]
     if side != "torch":
-        agent = Path(tempfile.mkdtemp()) / "agent.sh"
-        agent.write_text(AGENT)
-        agent.chmod(0o755)
-        wanted = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
-        passed = [v for v in wanted if v in environment()]
-        arguments = [
-            "mpirun", "--allow-run-as-root", "--host", ",".join(f"{h}:1" for h in HOSTS), "-n", "2",
-            "--prtemca", "plm_ssh_agent", str(agent), "--mca", "pml", "ob1", "--mca", "btl",
-            "tcp,self", "--mca", "btl_tcp_if_include", "10.99.0.0/24", "--prtemca",
-            "prte_if_include", "10.99.0.0/24", "--prtemca", "oob_tcp_if_include", "10.99.0.0/24",
-            "--bind-to", "none", *[w for v in passed for w in ("-x", v)], sys.executable, *worker,
-        ]  # fmt: skip
-        inside = f'hostname {names[0]}; exec "$@"'
-        full = ["ip", "netns", "exec", names[0], "unshare", "-u", "sh", "-c", inside, "sh"]
-        subprocess.run([*full, *arguments], env=environment(), check=True, timeout=900)
+        passed = ("PYTHONPATH", "PATH", "BENCH_CORES", "BENCH_BATCH", "OMP_NUM_THREADS")
+        run_with_mpi(names, [sys.executable, *worker], environment(), passed)
         return
     ranks = []
     for rank, name in enumerate(names):
         own = environment(
-            RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=HOSTS[0], MASTER_PORT="29511",
+            RANK=str(rank), WORLD_SIZE=str(len(names)), MASTER_ADDR=address(0), MASTER_PORT="29511",
             GLOO_SOCKET_IFNAME=f"dg{rank}",
         )  # fmt: skip
         ranks.append(subprocess.Popen(["ip", "netns", "exec", name, torch, *worker], env=own))
@@ -151,7 +103,7 @@ def merged(all_found):
 def link(options, folder, lines):
     sides = options.sides.split(",")
     found = {side: [] for side in sides}
-    with two_hosts(options.rate) as names:
+    with emulated_hosts(2, options.rate) as names:
         for _ in range(options.pairs):
             for side in sides:
                 out = str(folder / f"link-{side}")
