@@ -26,7 +26,8 @@ __all__ = [
 
 _STEP = (
     "gradients are functions here: `step = ms.value_and_grad(forward, None, "
-    "optimizer.parameters)`, then `loss, grads = step(x)` and `optimizer(grads)`"
+    "optimizer.parameters)`, then `loss, grads = step(x)` and `optimizer(grads)`; "
+    "`ms.grad(forward, None, w)(x)` is the gradient of one Parameter `w`"
 )
 _DEVICE = "`ms.set_device(...)` chooses the device of all data; `x.move_to(name)` copies one Tensor"
 _MODE = "write `net.set_train(False)` before an evaluation, `net.set_train()` before training"
@@ -101,7 +102,8 @@ _MODULE_NAMES = {
     "nn.ModuleDict": "write `nn.CellDict`",
     "nn.Sequential": "write `nn.SequentialCell`",
     "nn.lr_scheduler": "give the optimiser a schedule as its `learning_rate`, such as "
-    "`nn.ExponentialDecayLR(...)` or `nn.piecewise_constant_lr(...)`",
+    "`nn.piecewise_constant_lr([30, 60], [0.1, 0.01])` (0.1 for 30 steps, then 0.01) or "
+    "`nn.ExponentialDecayLR(0.1, 0.9, 30)` (times 0.9 in 30 steps)",
     "dataset.DataLoader": "write `dataset.GeneratorDataset(source, column_names).batch(n)`",
     "dataset.Dataset": "write a class with `__getitem__` and `__len__`; give an object of it to "
     "`dataset.GeneratorDataset`",
@@ -352,7 +354,36 @@ def attribute_advice(error: BaseException) -> str:
             return _which_is_none(error) or text
     if said.startswith("too many values to unpack") and re.search(r"\bgrad\(", source):
         return "`ms.grad` returns the gradient alone; `ms.value_and_grad` returns the value as well"
+    if re.match(r"[\w.]+\(\) (missing|takes|got an unexpected keyword|got multiple)", said):
+        return _wanted_arguments(error)
     return ""
+
+
+def _wanted_arguments(error: BaseException) -> str:
+    """Return "wanted f(x, axis=0)" for a call of a function or class of ours that does not bind.
+
+    Returns "" for calls of other functions, and where the source does not name the function.
+    """
+    called = re.match(r"([A-Za-z_][\w.]*)\(", _expression(error))
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if called is None or trace is None:
+        return ""
+    first, *rest = called[1].split(".")
+    frame = trace.tb_frame
+    found: object = frame.f_locals.get(first, frame.f_globals.get(first))
+    for name in rest:
+        if not isinstance(found, (types.ModuleType, type)):  # a property would run
+            return ""
+        found = getattr(found, name, None)
+    if not callable(found) or not getattr(found, "__module__", "").startswith("duograph."):
+        return ""
+    try:
+        parameters = list(inspect.signature(found).parameters.values())
+    except (TypeError, ValueError):  # it has no signature
+        return ""
+    return f"wanted {called[1]}({_plain(parameters)})"
 
 
 def _missing_key(error: KeyError) -> str:

@@ -48,11 +48,12 @@ def sizes_of(name: str, shape: object) -> tuple[int, ...]:
 # ---------------------------------------------------------------------------------------
 
 
-def _element_type(name: str, dtype: DTypeLike | None) -> DType:
+def _element_type(name: str, dtype: DTypeLike | None, shape: object) -> DType:
     if isinstance(dtype, int):
+        size = shape if isinstance(shape, int) else "..."
         raise ArgumentError(
             f"{name}: got {dtype} for the dtype; wanted a dtype. The sizes of several axes are one "
-            f"tuple, as in {name}((2, {dtype}))"
+            f"tuple, {name}(({size}, {dtype}))"
         )
     return float32 if dtype is None else as_dtype(dtype)
 
@@ -76,7 +77,7 @@ def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
         [[1, 1],
          [1, 1]])
     """
-    found = _element_type("ones", dtype)
+    found = _element_type("ones", dtype, shape)
     return fill_by(sizes_of("ones", shape), _constant(1, found), found)
 
 
@@ -101,7 +102,7 @@ def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
         >>> ms.ops.zeros(3)
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  0.00000000e+00])
     """
-    found = _element_type("zeros", dtype)
+    found = _element_type("zeros", dtype, size)
     return fill_by(sizes_of("zeros", size), _constant(0, found), found)
 
 

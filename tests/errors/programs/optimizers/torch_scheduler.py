@@ -1,7 +1,7 @@
 # fault: a PyTorch scheduler
 # raises: AttributeError
 # at: scheduler = nn.lr_scheduler.StepLR(optimizer, 30)
-# says: lr_scheduler
+# says: nn.ExponentialDecayLR(0.1, 0.9, 30)
 # modes: eager
 from duograph import nn
 
