@@ -258,13 +258,13 @@ def draw(rows: list, path: Path) -> None:
             names = list(dict.fromkeys(r[3] for r in some))
             for colour, name in zip(colours, names, strict=False):
                 points = [
-                    (ranks, throughput(w, m, ranks, name, step))
+                    (ranks, 100 * throughput(w, m, ranks, name, step) / ranks)
                     for m, w, ranks, strategy, step in some
                     if strategy == name
                 ]
                 ax.plot(*zip(*points, strict=True), "o-", color=colour, markersize=3, label=name)
-            ax.plot(RANKS, RANKS, "--", color="#bbbbbb", label="linear")
-            ax.set(xscale="log", yscale="log", title=f"{network}\n{machine}")
+            ax.axhline(100, linestyle="--", color="#bbbbbb", label="linear scaling")
+            ax.set(xscale="log", ylim=(0, 105), title=f"{network}\n{machine}")
             ax.title.set_fontsize(9)
             ax.set_xticks(RANKS, labels=[f"{n:,}" for n in RANKS], fontsize=7)
             ax.minorticks_off()
@@ -272,7 +272,7 @@ def draw(rows: list, path: Path) -> None:
             if i == len(networks) - 1:
                 ax.set_xlabel("ranks")
             if j == 0:
-                ax.set_ylabel("throughput, one rank is 1")
+                ax.set_ylabel("throughput per rank, % of one rank alone")
             ax.legend(frameon=False, fontsize=7)
     figure.savefig(path)
     plt.close(figure)
