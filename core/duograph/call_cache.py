@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
+import numpy as np
+
 from .advice import tensor_hint
 from .call_names import call_name_of, leave
 from .errors import ArgumentError, DuographError
@@ -208,4 +210,6 @@ def _has_exact_key(value: object) -> bool:
             x.__class__ in (int, str, type(None)) or (x.__class__ is tuple and _has_exact_key(x))
             for x in value
         )
-    return not isinstance(value, (float, complex)) or (value not in (0.0, -0.0) and value == value)
+    return not isinstance(value, (float, complex, np.inexact)) or bool(
+        value != 0 and value == value
+    )

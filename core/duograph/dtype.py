@@ -358,7 +358,7 @@ def scalar_kind(scalar: object) -> str:
         return "b"
     if isinstance(scalar, (int, np.integer)):
         return "i"
-    if isinstance(scalar, complex):
+    if isinstance(scalar, (complex, np.complexfloating)):
         return "c"
     return "f"
 

@@ -35,6 +35,8 @@ def check_number(name: str, value: object, dtype: DType) -> None:
     """
     if not isinstance(value, (int, float, complex)):
         raise ArgumentError(f"{name}: got value={value!r}; wanted a number")
+    if isinstance(value, complex) and not dtype.is_complex:
+        raise ArgumentError(f"{name}: got value={value!r} for {dtype.name}; wanted a real number")
     if dtype.is_integer and isinstance(value, int):
         limits = np.iinfo(dtype.np)
         if not limits.min <= value <= limits.max:

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..advice import tensor_hint
-from ..errors import ArgumentError
+from ..dtype import DType
+from ..errors import ArgumentError, DTypeError
 from ..sizes import size_like
 from ..tensor import Tensor
 
@@ -22,7 +23,7 @@ Number: TypeAlias = "int | float"
 Scalar: TypeAlias = "int | float | complex"  # a bool is an int
 Axis: TypeAlias = "int | Sequence[int] | None"  # None is all axes
 
-__all__ = ["ints_of", "number_of", "tensor_of", "tensors_of"]
+__all__ = ["ints_of", "number_of", "refuse_complex", "tensor_of", "tensors_of"]
 
 
 def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
@@ -64,6 +65,25 @@ def number_of(name: str, what: str, value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentError(f"{name}: got {what}={value!r}; wanted a number")
     return float(value)
+
+
+def refuse_complex(name: str, value: object, dtype: DType) -> None:
+    """Raise an error for a complex number or Tensor that would become an element of a real dtype.
+
+    `name` is the function that the error names. A cast would discard the imaginary part.
+
+    Raises:
+        DTypeError: the value is complex and `dtype` is not.
+    """
+    if dtype.is_complex:
+        return
+    if isinstance(value, Tensor):
+        if value.dtype.is_complex:
+            raise DTypeError(
+                f"{name}: got a {value.dtype.name} value for {dtype.name}; wanted a real one"
+            )
+    elif isinstance(value, (complex, np.complexfloating)):
+        raise DTypeError(f"{name}: got {value} for {dtype.name}; wanted a real number")
 
 
 def tensor_of(name: str, what: str, value: object) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 from ..dtype import bool_
 from ..errors import ArgumentValueError, DTypeError, ShapeError
 from ..tensor import Tensor
-from .arguments import ints_of
+from .arguments import ints_of, refuse_complex
 from .axes import axis_of
 from .creation import cast
 from .creation_functions import as_index, beside
@@ -47,6 +47,7 @@ def index_write(
         raise ShapeError(f"{name}: got an index of shape {indices.shape}; wanted one axis")
     indices = reshape_to(indices, (indices.size,))
     wanted = gathered_shape(shape, indices.shape, at)
+    refuse_complex(name, source, input.dtype)
     new = beside(input, source)
     if new.shape != wanted:
         if new.shape != ():

@@ -17,7 +17,7 @@ from ..op import op
 from ..sizes import range_length
 from ..tensor import Tensor
 from . import powers
-from .arguments import Number
+from .arguments import Number, refuse_complex
 from .comparison import less
 from .creation import cast, iota
 from .creation_functions import number_and_dtype, sizes_of
@@ -135,6 +135,8 @@ def linspace(start: Tensor, end: Tensor, steps: int):
 @linspace.normaliser
 def _(start: Tensor | Number, end: Tensor | Number, steps: int):
     (count,) = sizes_of("linspace", steps)
+    for end_value in (start, end):
+        refuse_complex("linspace", end_value, float32)
     given = [v.dtype for v in (start, end) if isinstance(v, Tensor)]
     if not given:
         return Tensor(np.linspace(start, end, count).astype(np.float32))

@@ -445,7 +445,7 @@ def with_item(self: Tensor, index: object, value: object, add: bool = False) -> 
                 f"setitem: got {value!r} for a value; wanted a number, Tensor, array or list"
             )
         value = Tensor(value)
-    if isinstance(value, complex) and not self.dtype.is_complex:
+    if isinstance(value, (complex, np.complexfloating)) and not self.dtype.is_complex:
         raise DTypeError(
             f"setitem: got a complex number for a {self.dtype.name} tensor; wanted a real one"
         )
@@ -494,7 +494,7 @@ def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> 
             return None
         if broadcast_shapes(value.shape, x.shape) != x.shape:
             return None
-    elif isinstance(value, complex):
+    elif isinstance(value, (complex, np.complexfloating)):
         return None
     return masked_by((x, mask, value))
 

@@ -16,6 +16,7 @@ from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import elementwise_type
+from .arguments import refuse_complex
 from .creation import cast
 from .methods import tensor_method
 from .primitive import primitive
@@ -534,6 +535,7 @@ def masked_fill(input_x: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     if isinstance(mask, Tensor) and mask.dtype is not bool_:
         raise DTypeError(f"masked_fill: mask has dtype {mask.dtype.name}; wanted bool")
     kept = input_x.dtype
+    refuse_complex("masked_fill", value, kept)
     if isinstance(value, Tensor):
         value = cast(value, kept)
     return cast(select_by(mask, value, input_x), kept)

@@ -14,6 +14,7 @@ from ..dtype import BOOL, FLOATING, REAL, bool_, float64
 from ..errors import ArgumentError, ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import number_of
 from .comparison import signbit
 from .creation import cast, zeros_of
 from .elementwise import abs, mul, neg, true_divide
@@ -349,7 +350,7 @@ def _(
     limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
     return (
         input,
-        0.0 if nan is None else float(nan),
-        limit if posinf is None else float(posinf),
-        -limit if neginf is None else float(neginf),
+        0.0 if nan is None else number_of("nan_to_num", "nan", nan),
+        limit if posinf is None else number_of("nan_to_num", "posinf", posinf),
+        -limit if neginf is None else number_of("nan_to_num", "neginf", neginf),
     )
