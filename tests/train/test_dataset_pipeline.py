@@ -567,6 +567,10 @@ ERRORS = {
     "boundaries": (
         lambda: lengths().bucket_batch_by_length(["a"], [4, 2], [1, 1, 1]), ValueError, "ascending",
     ),
+    "bucket sizes by a function": (
+        lambda: lengths().bucket_batch_by_length(["a"], [2], [1, lambda info: 1]), TypeError,
+        "got a function for one of bucket_batch_sizes",
+    ),
     "sizes of buckets": (
         lambda: lengths().bucket_batch_by_length(["a"], [2], [1]), ValueError, "1 bucket_batch",
     ),

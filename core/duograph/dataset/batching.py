@@ -251,6 +251,10 @@ class BucketBatchByLengthDataset(Dataset):
                 f"boundaries; wanted {len(self.boundaries) + 1}"
             )
         for size in self.sizes:
+            if callable(size):
+                raise ArgumentError(
+                    f"{owner}: got a function for one of bucket_batch_sizes; wanted an int"
+                )
             _checked_size(owner, size)
         super().__init__(input_dataset.get_col_names(), (input_dataset,))
         self.function, self.pad = element_length_function, _pad_info(input_dataset, pad_info)

@@ -281,7 +281,7 @@ class Vectors:
         lines = _lines(cls.__name__, file_path)
         if lines and len(lines[0].split()) == 2:
             lines = lines[1:]
-        for line in lines[: max_vectors or None]:
+        for line in lines[:max_vectors]:
             token, *numbers = line.rstrip().split(" ")
             try:
                 vector = np.array([float(n) for n in numbers if n], np.float32)
