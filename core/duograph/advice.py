@@ -29,7 +29,10 @@ _STEP = (
     "optimizer.parameters)`, then `loss, grads = step(x)` and `optimizer(grads)`; "
     "`ms.grad(forward, None, w)(x)` is the gradient of one Parameter `w`"
 )
-_DEVICE = "`ms.set_device(...)` chooses the device of all data; `x.move_to(name)` copies one Tensor"
+_DEVICE = (
+    '`ms.set_device("GPU")` chooses the device of all data, `x.move_to("GPU")` copies one Tensor; '
+    "`duograph devices` lists the names"
+)
 _MODE = "write `net.set_train(False)` before an evaluation, `net.set_train()` before training"
 _FILES = "write `ms.save_checkpoint(net, file)` and `ms.load_checkpoint(file, net)`"
 _NO_GRAD = "only functions given to `ms.grad` or `ms.value_and_grad` are recorded; leave it out"
@@ -343,7 +346,7 @@ def attribute_advice(error: BaseException) -> str:
     if "unpack" in said and "create_dict_iterator" in source:
         return (
             'a row of `create_dict_iterator` is a dict: write `row["x"]`, or loop over '
-            "`create_tuple_iterator()`"
+            "`create_tuple_iterator()`, whose rows are lists in the order of the columns"
         )
     if "'function'" in said and any(of_grad(v) for v in _named_values(error)):
         return _FUNCTION_OF_GRAD

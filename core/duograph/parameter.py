@@ -118,7 +118,7 @@ class Parameter(Tensor):
                 raise DTypeError(
                     f"Parameter: got the text {default_input!r} (a str); wanted a Tensor or "
                     f"numbers. A name of an initializer needs a shape: "
-                    f"initializer({default_input!r}, shape)"
+                    f"ms.common.initializer.initializer({default_input!r}, shape)"
                 )
             try:
                 super().__init__(default_input, device=device)

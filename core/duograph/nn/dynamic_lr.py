@@ -37,7 +37,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     if len(milestone) != len(learning_rates) or not milestone:
         raise ArgumentValueError(
             f"{owner}: got {len(milestone)} milestones and {len(learning_rates)} rates; "
-            f"wanted the same number, at least one"
+            "wanted the same number, at least one: rate i holds until milestone i, as in "
+            "piecewise_constant_lr([30, 60], [0.1, 0.01]) for 60 steps"
         )
     rates: list[float] = []
     last = 0

@@ -341,7 +341,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
             "function runs",
             construct=name,
-            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
+            remedy="Compute with the Tensor, move the call out, or use "
+            "ms.set_context(jit_syntax_level=ms.LAX)",
         )
     if name in _OF_PARAMETERS:
         ev.ask_class(owner, name)
@@ -426,7 +427,7 @@ def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
             "inside jit at STRICT",
             construct="setattr",
             remedy="The attribute should be a Parameter made in __init__, or use "
-            "jit_syntax_level=LAX",
+            "ms.set_context(jit_syntax_level=ms.LAX)",
         )
     if isinstance(value, (Parameter, Cell)) and isinstance(owner, Cell):
         raise UnsupportedSyntaxError(

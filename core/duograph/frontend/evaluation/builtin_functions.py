@@ -449,7 +449,7 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
                     f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known "
                     "only when the function runs",
                     construct=python.__name__,
-                    remedy="Use print(x), or jit_syntax_level=LAX",
+                    remedy="Use print(x), or ms.set_context(jit_syntax_level=ms.LAX)",
                 )
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and not kwargs:
@@ -551,7 +551,8 @@ def _python_only(name: str) -> Callable[..., Value]:
             raise UnsupportedSyntaxError(
                 f"{name}: the built-in function {name!r} is not supported inside jit",
                 construct=name,
-                remedy="Call it outside the compiled function, or use jit_syntax_level=LAX",
+                remedy="Call it outside the compiled function, or use "
+                "ms.set_context(jit_syntax_level=ms.LAX)",
             )
         return run_on_host(ev, python, args, kwargs, name)
 

@@ -326,7 +326,8 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
             "function runs",
             construct=name,
-            remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
+            remedy="Compute with the Tensor, move the call out, or use "
+            "ms.set_context(jit_syntax_level=ms.LAX)",
         )
     if (
         name == "item"
@@ -597,5 +598,5 @@ def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
         f"call at STRICT: {why}",
         construct=callable_name(f),
         remedy="Use ops of duograph, move the call out of the compiled function, or use "
-        "jit_syntax_level=LAX",
+        "ms.set_context(jit_syntax_level=ms.LAX)",
     )

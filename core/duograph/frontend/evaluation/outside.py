@@ -410,7 +410,7 @@ def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -
             "that only Python can carry out",
             construct=name,
             remedy="Pass Tensors, move it out of the compiled function, or use "
-            "jit_syntax_level=LAX",
+            "ms.set_context(jit_syntax_level=ms.LAX)",
         )
     for target in targets:
         check_no_weak_reference(target, (args, kwargs))

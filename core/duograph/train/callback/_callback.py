@@ -189,7 +189,8 @@ class CallbackList(Callback):
         for cb in found:
             if not isinstance(cb, Callback):
                 raise ArgumentError(
-                    f"callbacks: got {kind_of(cb)}; wanted Callbacks, such as LossMonitor()"
+                    f"callbacks: got {kind_of(cb)}; wanted Callbacks, such as "
+                    "ms.train.LossMonitor(), or objects of a class derived from ms.train.Callback"
                 )
         self.callbacks = found
 

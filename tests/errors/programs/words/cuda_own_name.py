@@ -1,7 +1,7 @@
 # fault: cuda() of PyTorch, of a Tensor that is not called x
 # raises: AttributeError
 # at: return image.cuda()
-# says: image.move_to(name)
+# says: image.move_to("GPU")
 # modes: eager graph
 from duograph import nn, ops
 
