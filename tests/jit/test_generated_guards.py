@@ -159,11 +159,8 @@ def test_errors_of_a_kernel_are_not_taken_for_a_change():
         called.append(handle)
         raise ValueError("of the kernel")
 
-    class Program:
-        hits = 0
-
     held = [1.0]
-    guarded = IdentityCheck([], [(held, (held[0],))]).call(run, 1, Program(), lambda: False, {})
+    guarded = IdentityCheck([], [(held, (held[0],))]).call(run, 1, lambda: False, {})
     with pytest.raises(ValueError, match="of the kernel"):
         guarded(3)
     assert called == [3]

@@ -165,8 +165,6 @@ class CompiledProgram:
         symbolic: the program for many sizes (`SymbolicProgram`) from which this one was made, or
             None.
         seconds: how long compiling took.
-        hits: number of calls that the program served. For a program without state and captures,
-            calls through `fast_call` are not counted.
         notes: at levels above O0, which parts of the graph were compiled to kernels, and why others
             were not.
         for_shared_tensors: whether the program serves calls in which some tensors are the same
@@ -205,7 +203,6 @@ class CompiledProgram:
         self.divided: Divided | None = None
         self.symbolic: object = None
         self.seconds = 0.0
-        self.hits = 0
         self.notes: list[str] = []
         self.dump = dump_of(name)
         self.state: list[Tensor] = [v for kind, v in inputs if kind == "state"]
@@ -435,7 +432,7 @@ class CompiledProgram:
         if self._only_arguments:
             if guard.empty:
                 return self.run_single
-            return guard.guarded(self.run_single, len(self.inputs), self)
+            return guard.guarded(self.run_single, len(self.inputs))
         if not (
             self._single is not None
             and self._arguments_then_state
@@ -449,7 +446,6 @@ class CompiledProgram:
             bound = self._bound
             if bound.version is not runtime_state.bindings_version or not holds():
                 raise StateChanged
-            self.hits += 1
             run = bound.run
             if run is None:
                 run = bound.run = bound.route.bound(bound.handles)

@@ -235,7 +235,6 @@ class JitFunction:
         if isinstance(entry, Interpreted):
             self._fallbacks += 1
             return self._line_by_line(args, kwargs)
-        entry.program.hits += 1
         if runtime_state.derivatives and entry.recorded.is_recorded(slots.leaves):
             return self._call_recorded(entry, slots, args, kwargs)
         result = entry.program.call(slots.leaves, slots.numbers, slots.containers)
@@ -267,7 +266,6 @@ class JitFunction:
             and not (program.distinguishes and program.shared(given))
         ):
             self._hits += 1
-            program.hits += 1
             return program
         return None
 

@@ -13,13 +13,12 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from ..backend.prepared import HandleFunction
 from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 
-__all__ = ["CountsCalls", "IdentityCheck", "StateChanged"]
+__all__ = ["IdentityCheck", "StateChanged"]
 
 # Lookups and items of lists beyond this number are compared in a loop.
 _LIMIT = 64
@@ -48,7 +47,6 @@ def call({handles}{objects}):
   if not same:
     if not may_run(): raise StateChanged
   elif reported: reported.clear()
-  program.hits += 1
   return run({handles})
 """
 
@@ -63,12 +61,6 @@ class StateChanged(Exception):
     `JitFunction` catches it and makes the call again with all checks. See
     `CompiledProgram.fast_call`.
     """
-
-
-class CountsCalls(Protocol):
-    """Interface of a compiled program for generated guard code: a counter of calls, `hits`."""
-
-    hits: int
 
 
 class IdentityCheck:
@@ -124,7 +116,6 @@ class IdentityCheck:
         self,
         run: HandleFunction,
         n_handles: int,
-        program: CountsCalls,
         may_run: Callable[[], bool],
         reported: dict[int, Value],
     ) -> HandleFunction:
@@ -133,13 +124,12 @@ class IdentityCheck:
         Args:
             run: function from buffer handles of the arguments to the handle of the result.
             n_handles: number of arguments of `run`.
-            program: the compiled program; each call increments its `hits`.
             may_run: function that is called if a capture has changed. If it returns False, the
                 generated function raises StateChanged and does not call `run`.
             reported: the changes that a warning was about; cleared if all captures are unchanged.
         """
         handles = "".join(f"h{k}, " for k in range(n_handles))
-        objects = {"run": run, "program": program, "may_run": may_run, "reported": reported}
+        objects = {"run": run, "may_run": may_run, "reported": reported}
         made: HandleFunction = self._generate(_CALL, objects, handles)
         return made
 

@@ -24,7 +24,7 @@ from ..parameter import Parameter
 from ..runtime_state import runtime_state
 from ..tracebacks import is_internal
 from .captured_dicts import Homes, changed_entries, homes_of
-from .guard_code import CountsCalls, IdentityCheck
+from .guard_code import IdentityCheck
 
 __all__ = ["Guard", "callers_level"]
 
@@ -101,7 +101,7 @@ class Guard:
             self.reported.clear()
         return True
 
-    def guarded(self, run: HandleFunction, n_handles: int, program: CountsCalls) -> HandleFunction:
+    def guarded(self, run: HandleFunction, n_handles: int) -> HandleFunction:
         """Return a function that makes the same check as `holds` and then calls `run`.
 
         Where `holds` would return False, the function raises StateChanged instead.
@@ -109,9 +109,8 @@ class Guard:
         Args:
             run: function from buffer handles of the arguments to the handle of the result.
             n_handles: number of arguments of `run`.
-            program: the compiled program; each call increments its `hits`.
         """
-        return self._check.call(run, n_handles, program, self._apply_policy, self.reported)
+        return self._check.call(run, n_handles, self._apply_policy, self.reported)
 
     def unchanged(self) -> bool:
         """Return whether all captured values equal those that the program was compiled for."""
