@@ -50,6 +50,9 @@ KINDS: dict[str, Callable[[Callable[[int], int]], Program]] = {
 # A function of a random program that calls itself.
 _RECURSION = re.compile(r"def (helper\d+)\(.*\n(?:    .*\n)*?    .*\b\1\(")
 
+# A loop on a Tensor; the random programs write it with a counter.
+_LOOP = re.compile(r"^ +while ", re.MULTILINE)
+
 # The decorator of a helper that is compiled on its own, and a write in place to a Tensor.
 _COMPILED_HELPER = re.compile(r"^@jit\n(?=def helper)", re.MULTILINE)
 _WRITE_IN_PLACE = re.compile(r"^ +\w+\[.*\] = ", re.MULTILINE)
@@ -126,9 +129,10 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
     if level != "O0":
         near, rounded = max(near, ROUNDING), True
     text = disagreement(want, got, near, rounded)
-    if text is not None and _RECURSION.search(program.source) and AFFINE in program.source:
-        # A graph cannot know at which depth a recursion ends: it asks a `bprop` for the gradient
-        # of zero, where line by line nothing is asked. Only one that is linear in `dout` gives 0.
+    if text is not None and AFFINE in program.source and _asks_for_zero(program.source):
+        # A graph cannot know at which depth a recursion ends, nor which values of a loop its
+        # derivative has read: it asks a `bprop` for the gradient of zero, where line by line
+        # nothing is asked. Only one that is linear in `dout` gives 0 (docs/compile.md).
         linear = program.source.replace(AFFINE, LINEAR)
         return verdict(dataclasses.replace(program, source=linear), level)
     inlined = _COMPILED_HELPER.sub("", program.source)
@@ -137,6 +141,15 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
         # arguments, chosen by a condition on a Tensor (docs/compile.md); a later write shows it.
         return verdict(dataclasses.replace(program, source=inlined), level)
     return text or "agrees"
+
+
+def _asks_for_zero(source: str) -> bool:
+    """Return whether compiled code may ask a `bprop` of this program for the gradient of zero.
+
+    It may in a recursion, and in a loop on a Tensor inside a second derivative.
+    """
+    second = re.search(r"\bgrad\(", source) is not None and _LOOP.search(source) is not None
+    return second or _RECURSION.search(source) is not None
 
 
 def allowed_refusals(count: int, kind: str = "programs") -> int:
