@@ -218,7 +218,7 @@ def test_conversions_to_python_numbers() -> None:
         (lambda: T([[[1], [2, 3]], [[4], [5]]]), ValueError, "length 1 and one of length 2"),
         (lambda: T([[1, 2], 3]), ValueError, "no rectangular array"),
         (lambda: T([[[1, 2]], [3]]), ValueError, "no rectangular array"),
-        (lambda: float(T([1, 2])), ValueError, "wanted one element .x.mean"),
+        (lambda: float(T([1, 2])), ValueError, "wanted one element ..mean"),
         (lambda: T(1)[0], IndexError, "got 1 index for shape .. of 0 axes.*wanted none"),
         (lambda: T([1, 2]).reshape((-1, -1)), ValueError, "at most one -1"),
         (lambda: T([1, 2, 3]).reshape((-1, 2)), ValueError, "beside -1 .2. to divide 3"),
