@@ -83,7 +83,8 @@ def _separate(
     """Return the prepared call of attention with separate query, key, value and mask operands.
 
     `name` is the op's name and `function` its C function; `out` is the type of the forward result.
-    Returns None if query, key or value is empty.
+    `layout` is the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None if
+    query, key or value is empty.
     """
     query, key, value = types[:3]
     axes = AXES[layout][:3]
@@ -113,9 +114,10 @@ def _joint(
 ) -> NativeCall | None:
     """Return the prepared call of attention on one operand that holds query, key and value.
 
-    `heads` is the number of query heads, `own` the number of key and value heads, `out` the type of
-    the forward result. Each row of the operand holds query, key and value one after the other.
-    Returns None if it is empty.
+    `heads` is the number of query heads, `own` that of key heads and of value heads, `out` the type
+    of the forward result. `layout` is the order of axes, a key of `attention_layouts.AXES` such as
+    "BNSD". Each row of the operand holds query, key and value one after the other. Returns None if
+    the operand is empty.
     """
     x, mask = types[:2]
     if not x.size:
@@ -140,7 +142,8 @@ def attention(
     """Return the prepared call of attention: softmax(scale * query @ key.T + mask) @ value.
 
     The kernel's second result holds the logarithm of the softmax denominator of each query, for the
-    gradient. Returns None if query, key or value is empty.
+    gradient. `layout` is the order of axes, a key of `attention_layouts.AXES` such as "BNSD".
+    Returns None if query, key or value is empty.
     """
     masked = types[3] is not None
     function = lib.dg_attention_masked if masked else lib.dg_attention_forward
@@ -153,7 +156,8 @@ def attention_grad(
 ) -> NativeCall | None:
     """Return a prepared call of attention's gradients with respect to query, key and value.
 
-    Returns None if query, key or value is empty.
+    `layout` is the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None if
+    query, key or value is empty.
     """
     masked = types[3] is not None
     function = lib.dg_attention_grad_masked if masked else lib.dg_attention_grad
@@ -166,8 +170,9 @@ def self_attention(
 ) -> NativeCall | None:
     """Return a prepared call of attention on one operand that holds query, key and value.
 
-    Each row of the operand holds query, key and value one after the other. Returns None if it is
-    empty.
+    Each row of the operand holds the features of query, key and value, one after the other. `heads`
+    is the number of query heads, `own` that of key heads and of value heads. `layout` is the order
+    of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None if the operand is empty.
     """
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
@@ -180,8 +185,10 @@ def self_attention_grad(
 ) -> NativeCall | None:
     """Return a prepared call of self-attention's gradient with respect to its operand.
 
-    Each row of that operand holds query, key and value one after the other. Returns None if the
-    operand is empty.
+    Each row of that operand holds the features of query, key and value, one after the other.
+    `heads` is the number of query heads, `own` that of key heads and of value heads. `layout` is
+    the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None if the operand
+    is empty.
     """
     masked = types[1] is not None
     function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad

@@ -91,7 +91,7 @@ class CPU(Backend):
     def from_host(self, array: Array, device_id: int) -> CData | None:
         """Return a buffer handle that shares a NumPy array's bytes and keeps the array alive.
 
-        Returns None if the array is empty, not C-contiguous or not aligned.
+        Returns None if the array is empty, not C-contiguous or not aligned for its dtype.
         """
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
@@ -144,14 +144,22 @@ class CPU(Backend):
         stream: int | None,
         max_version: tuple[int, int] | None,
     ) -> object:
-        """Return a DLPack capsule that shares a buffer's bytes and keeps its handle alive."""
+        """Return a DLPack capsule that shares a buffer's bytes and keeps its handle alive.
+
+        `stream` is ignored, since the buffer's value is complete. `max_version` is the newest
+        DLPack version that the consumer knows; None means a version before 1.0.
+        """
         array = self.copy_out(handle, shape, dtype, device_id)
         return capsule_of(array, max_version=max_version)
 
     def from_dlpack(
         self, source: Exporter, device_id: int, copy: bool
     ) -> tuple[CData, Shape, np.dtype[np.generic]]:
-        """Return (handle, shape, dtype) of an object's host memory, shared if possible."""
+        """Return (handle, shape, dtype) of the host memory of an object with ``__dlpack__``.
+
+        The memory is copied if `copy` is true, or if it is read-only, empty, not C-contiguous or
+        not aligned; otherwise it is shared.
+        """
         array = array_of(source)
         shares = not copy and array.flags.writeable
         handle = self.from_host(array, device_id) if shares else None
@@ -193,13 +201,19 @@ class CPU(Backend):
         return compile_regions(regions)
 
     def region_source(self, region: Graph, device_id: int) -> str | None:
-        """Return the C source of a fused region, without the prelude of definitions."""
+        """Return the C source of a fused region, without the prelude of definitions.
+
+        Returns None if the region does not fit one loop nest.
+        """
         with importing:
             from .fused_regions import source_of
         return source_of(region)
 
     def examine(self, device_id: int) -> list[Finding]:
-        """Return findings about C compiler, BLAS, threads and memory, for `duograph doctor`."""
+        """Return findings about C compiler, BLAS, instruction set, threads and huge pages.
+
+        The command `duograph doctor` prints them.
+        """
         with importing:
             from . import health
         return health.examine()
@@ -209,7 +223,10 @@ class CPU(Backend):
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Describe the machine's C compiler in one line; this may run that compiler."""
+        """Describe the machine's C compiler in one line, or say why there is none; never None.
+
+        To learn its version and flags, the method may run the compiler.
+        """
         with importing:
             from . import toolchain
 

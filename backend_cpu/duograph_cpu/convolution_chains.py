@@ -74,10 +74,10 @@ class Stage(NamedTuple):
 
 
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
-    """Append a convolution to a chain of convolutions; return the call of the longer chain.
+    """Append a convolution to the chain `stages`; return the call of the longer chain.
 
-    `other` is the call that reads the chain's result as operand number `k`. Returns None if that
-    call is not a convolution which can extend the chain.
+    `other` is the call that reads the chain's result as operand number `k`. Returns None if `other`
+    is not a convolution which can extend the chain.
     """
     stage = other.stage if isinstance(other, NativeCall) else None
     if (

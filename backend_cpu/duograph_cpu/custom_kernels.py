@@ -92,7 +92,11 @@ def _source_call(kernel: Any, types: Types, results: Types) -> NativeCall:
 
 
 def _failed(name: str, base: int, code: int) -> NoReturn:
-    """Raise BackendError because a user's function returned a value other than 0."""
+    """Raise BackendError because a user's function returned a value other than 0.
+
+    `name` is the function's name. The value is `code - base`, since the C wrapper adds `base` to
+    it.
+    """
     raise BackendError(f"Custom: the kernel {name!r} returned {code - base}; wanted 0")
 
 

@@ -102,7 +102,8 @@ def _built(
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
     """Compile the C source of fused regions; return a dict from region key to library or failure.
 
-    `varying` says that the same regions will be compiled again for other sizes.
+    With `varying`, the same regions will be compiled again for other sizes; sources that differ
+    only in numbers are then compiled once.
     """
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
@@ -230,10 +231,10 @@ def _affine(tail: Graph) -> Affine | None:
 
 
 def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
-    """Return which field of `Affine` an op's operand is: "more", "scale", "bias" or None.
+    """Return which field of `Affine` an op's operand can be: "more", "scale" or "bias".
 
     `op` is the op's name, `value` the type of the convolution's result, `other` the type of the
-    operand.
+    operand. Returns None if it can be none of them, such as an operand that is not float32.
     """
     if other.dtype is not float32:
         return None

@@ -171,7 +171,7 @@ def _call(
     """Return the Python function that allocates results and runs a C kernel.
 
     There is one variant per operand count, because eager execution spends most of its time here.
-    `makers` allocate the results.
+    `makers` allocate the results; `axis` is the indexed axis for errors, or None.
     """
     if len(makers) > 1:
 

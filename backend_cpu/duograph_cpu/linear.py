@@ -35,7 +35,9 @@ def matmul(
 ) -> NativeCall:
     """Return a prepared call of the CPU kernel of batched matmul.
 
-    If all matrices of the batch are multiplied by the same matrix, the call is a single matmul.
+    `transpose_a` and `transpose_b` transpose the matrices of the first and the second operand. If
+    the second operand is a single matrix, and the first is not transposed, the kernel runs one
+    larger matmul instead of one for each matrix of the batch.
     """
     x, y = types
     m, n = results[0].shape[-2:]
@@ -109,9 +111,10 @@ def _geometry(
 
 
 def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window) -> CData | None:
-    """Return the C struct with the sizes of a channels-first convolution; None if unsupported.
+    """Return the C struct with the sizes of a channels-first convolution.
 
-    x, w and y are the types of input, weights and output.
+    x, w and y are the types of input, weights and output. Returns None unless x is floating-point
+    and has 1 to 3 spatial axes.
     """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -156,7 +159,10 @@ def conv(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of channels-first convolution; None if unsupported."""
+    """Return a prepared call of channels-first convolution.
+
+    Returns None unless the dtype is floating-point and there are 1 to 3 spatial axes.
+    """
     x, w = types
     constants = _channels_first(x, w, results[0], Window(stride, padding, dilation, groups))
     if constants is None:
@@ -176,9 +182,10 @@ def conv_input_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of a convolution's gradient with respect to its input.
+    """Return a prepared call of a channels-first convolution's gradient with respect to its input.
 
-    Transposed convolution uses the same kernel. Returns None if it is unsupported.
+    Transposed convolution uses the same kernel. Returns None unless the dtype is floating-point and
+    there are 1 to 3 spatial axes.
     """
     y, w = types
     constants = _channels_first(results[0], w, y, Window(stride, padding, dilation, groups))
@@ -198,9 +205,9 @@ def conv_weight_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of a convolution's gradient with respect to its weights.
+    """Return a prepared call of a channels-first convolution's gradient for its weights.
 
-    Returns None if it is unsupported.
+    Returns None unless the dtype is floating-point and there are 1 to 3 spatial axes.
     """
     x, y = types
     constants = _channels_first(x, results[0], y, Window(stride, padding, dilation, groups))
@@ -219,7 +226,12 @@ def conv_channels_last(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Return a prepared call of channels-last float32 convolution; None if unsupported."""
+    """Return a prepared call of channels-last float32 convolution.
+
+    Returns None if the dtype is not float32, if the number of spatial axes is not 1, 2 or 3, or if
+    there are several groups with fewer than NARROW output channels each and the convolution is not
+    depthwise.
+    """
     x, w = types
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None

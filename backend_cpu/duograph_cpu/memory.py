@@ -130,7 +130,7 @@ def exclusive(handle: CData) -> bool:
 def maker(nbytes: int, what: str) -> Maker:
     """Return a function without arguments that allocates a buffer of `nbytes` uninitialised bytes.
 
-    It returns the buffer's handle. `what` names the op in errors.
+    The function returns the buffer's handle. `what` names the op in errors.
     """
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))

@@ -34,7 +34,7 @@ def _value(value: float, dtype: DType) -> bytes:
 def fill(
     types: Types, results: Types, *, shape: Shape, value: float, dtype: DType
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that makes a tensor of one repeated value."""
+    """Return a prepared call of the CPU kernel that fills a new tensor with a value; never None."""
     constants = plan(
         "dg_filling",
         bytes=results[0].nbytes, itemsize=dtype.itemsize, value=_value(value, dtype),
@@ -49,7 +49,7 @@ def iota(
     """Return a prepared call of the CPU kernel that makes a tensor of indices along one axis.
 
     For bool, 16-bit floating-point and complex dtypes, NumPy computes the tensor once and each call
-    copies it.
+    copies it. The result is never None.
     """
     if dtype.name in ("bool", "float16", "bfloat16", "complex64", "complex128"):
         counts = np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
@@ -144,7 +144,8 @@ def strided_copy(
 ) -> NativeCall | None:
     """Return a prepared call that copies a strided view of a buffer to a dense tensor.
 
-    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    `strides` and `offset` are in elements of the buffer. Returns None if the copy needs a loop nest
+    of more than 16 axes (see `nd`).
     """
     return _copy("strided_copy", types, results, strides, offset)
 
@@ -153,7 +154,8 @@ def strided_copy(
 def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that permutes a tensor's axes.
 
-    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    Axis i of the result is axis ``perm[i]`` of the operand. Returns None if the copy needs a loop
+    nest of more than 16 axes (see `nd`).
     """
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
@@ -193,10 +195,10 @@ def strided_slice(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Return a prepared call that copies a slice: a begin, end and stride for each axis.
+    """Return a prepared call that copies a slice of a tensor, ``begin:end:stride`` on each axis.
 
-    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`). `begin` must not be
-    negative.
+    `begin` must not be negative. Returns None if the copy needs a loop nest of more than 16 axes
+    (see `nd`).
     """
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
@@ -212,8 +214,9 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Return the prepared call that copies a tensor and replaces one slice of the copy.
+    """Return the prepared call that copies x and replaces a slice of the copy by v.
 
+    The operands are x and v. The slice is ``begin:end:stride`` along each axis, and has v's shape.
     Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x, v = types
@@ -233,7 +236,8 @@ def pad_constant(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel that pads a tensor with a constant.
 
-    Returns None if the copy needs a loop nest of more than 16 axes (see `nd`).
+    `low` and `high` are the numbers of elements added before and after each axis. Returns None if
+    the copy needs a loop nest of more than 16 axes (see `nd`).
     """
     x, out = types[0], results[0]
     steps = dense(out.shape)
@@ -249,7 +253,7 @@ def pad_constant(
 
 @kernel("concat")
 def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel that concatenates tensors along an axis."""
+    """Return a prepared call of the CPU kernel that concatenates tensors on an axis; never None."""
     out = results[0]
     outer, _, inner = split(out.shape, axis)
     step = inner * out.dtype.itemsize

@@ -160,13 +160,16 @@ class _Assembler:
 
 
 def _dtype_index(type_: TensorType | HostType | None) -> int:
-    """Return the number that stands for a tensor type's dtype in C code."""
+    """Return the number that stands in C code for the dtype of a tensor type."""
     assert isinstance(type_, TensorType)
     return type_.dtype.index
 
 
 def _kind(type_: TensorType | HostType | None) -> int:
-    """Return the number that stands in C code for a type of Python number: bool, int or float."""
+    """Return the number that stands in C code for a type of Python number: bool, int or float.
+
+    `type_` must be the HostType of one of them.
+    """
     assert isinstance(type_, HostType)
     return KINDS[type_]
 
@@ -332,7 +335,11 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _native_of(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> tuple[CData, tuple[CData, ...]]:
-    """Return the C struct of a program, and the objects whose memory the struct points to."""
+    """Return the C struct of a program, and the objects whose memory the struct points to.
+
+    The parameters are those of `_starter`: slot offsets, pointers to constants, and the number of
+    pointers that a call gets.
+    """
     parts = (
         linked.code,
         linked.functions,
@@ -383,7 +390,8 @@ def _timed_starter(
     """Return the function that runs a program's bytecode and reports the times of its kernels.
 
     The function takes the pointers to parameters and results, and a function to which it reports
-    the times as `LinkedProgram.timed` describes.
+    the times as `LinkedProgram.timed` describes. `constants` are pointers to the program's
+    constants.
     """
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
@@ -429,10 +437,10 @@ def _runner(
 ) -> Callable[..., CData | tuple[CData, ...]]:
     """Return the function that allocates a program's results, runs it and returns the results.
 
-    The function takes a tuple of parameter handles and, optionally, which of them are donated
-    (given up by the caller). A result that takes a donated parameter's buffer is not allocated.
-    `start` runs the bytecode; `makers` allocate results; `where` has each result's position among
-    parameters and allocated results.
+    The function takes a tuple of parameter handles and, optionally, a flag for each of
+    `program.donations`: whether the caller gives up (donates) that parameter. A result that takes a
+    donated parameter's buffer is not allocated. `start` runs the bytecode; `makers` allocate
+    results; `where` has each result's position among parameters and allocated results.
     """
     single = program.single
     (first, *_) = where or [0]
@@ -455,9 +463,10 @@ def _timed_runner(
 ) -> HandleFunction:
     """Return the function that runs a program and also reports the times of its kernels.
 
-    It takes the parameters' handles, which of them are donated, and the function that receives the
-    times (`LinkedProgram.timed`). `start` runs the bytecode; `makers` allocate results; `where` has
-    each result's position among parameters and allocated results.
+    The function takes the parameters' handles, a flag for each of `program.donations` (whether the
+    caller gives up that parameter), and the function that receives the times
+    (`LinkedProgram.timed`). `start` runs the bytecode; `makers` allocate results; `where` has each
+    result's position among parameters and allocated results.
     """
     single = program.single
     results_of = _allocator(program, makers, where)
@@ -475,7 +484,13 @@ def _timed_runner(
 def _allocator(
     program: Program, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[[Sequence[CData], Sequence[bool]], list[CData]]:
-    """Return the function that allocates a program's results, or uses donated buffers for them."""
+    """Return the function that allocates a program's results.
+
+    The function takes the parameters' handles and, for each of `program.donations`, whether the
+    caller gives up the parameter's buffer. If so, the result that updates the parameter takes that
+    buffer, unless it is memory of a NumPy array. `makers` allocate results; `where` has each
+    result's position among parameters and allocated results.
+    """
     n_params = len(program.params)
     donors = [
         (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))

@@ -48,14 +48,16 @@ def _normalise(
 ) -> NativeCall | None:
     """Return the prepared call of layer_norm or batch_norm, or of one of their gradients.
 
-    The first two operands are x and gamma. Returns None for dtypes other than floating-point ones
-    and for rows without elements.
+    The first two operands are x and gamma. Returns None unless all operands are floating-point,
+    rows (or the channel axis) have elements, and gamma and the third of three operands (beta) have
+    the same dtype.
 
     Args:
         name: name of the op, for messages.
         function: C kernel of the op.
         stat: type of the mean.
-        shape: (outer, n, inner), the sizes before, of and after the axis that is normalised.
+        shape: for layer_norm (number of rows, elements of a row, 1); for batch_norm the sizes
+            before, of and after the channel axis.
         eps: number added to the variance.
     """
     outer, n, inner = shape
@@ -83,7 +85,9 @@ def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
 def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of layer_norm over the axes from `axis` on.
 
-    The op's other results, the mean and the reciprocal standard deviation, are for the gradient.
+    The results are the normalised tensor and, for the gradient, the mean and the reciprocal
+    standard deviation. Returns None if the operands are not floating-point, rows have no elements,
+    or gamma and beta differ in dtype.
     """
     function, shape = lib.dg_layer_norm, _rows(types[0], axis)
     return _normalise("layer_norm", function, types, results, results[1], shape, eps)
@@ -91,16 +95,21 @@ def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> N
 
 @kernel("layer_norm_grad")
 def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of layer_norm's gradients with respect to x, gamma and beta."""
+    """Return a prepared call of layer_norm's gradients with respect to x, gamma and beta.
+
+    Returns None if an operand is not floating-point or rows have no elements.
+    """
     function, shape = lib.dg_layer_norm_grad, _rows(types[0], axis)
     return _normalise("layer_norm_grad", function, types, results, types[2], shape)
 
 
 @kernel("batch_norm_train")
 def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of training batch_norm with channel axis 1.
+    """Return a prepared call of the CPU kernel of batch_norm in training, with channel axis 1.
 
-    The op's other results are the mean and the biased variance of the batch.
+    The results are the normalised tensor, and the mean and the biased variance of the batch for
+    each channel. Returns None if the operands are not floating-point, there are no channels, or
+    gamma and beta differ in dtype.
     """
     function, shape = lib.dg_batch_norm, split(types[0].shape, 1)
     return _normalise("batch_norm", function, types, results, results[1], shape, eps)
@@ -108,6 +117,9 @@ def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall 
 
 @kernel("batch_norm_grad")
 def batch_norm_grad(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Return a prepared call of batch_norm's gradients with respect to x, gamma and beta."""
+    """Return a prepared call of batch_norm's gradients with respect to x, gamma and beta.
+
+    Returns None if an operand is not floating-point or there are no channels.
+    """
     function, shape = lib.dg_batch_norm_grad, split(types[0].shape, 1)
     return _normalise("batch_norm_grad", function, types, results, types[2], shape, eps)

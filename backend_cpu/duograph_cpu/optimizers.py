@@ -1,8 +1,8 @@
 """CPU kernels of parameter updates by optimisers, such as Adam.
 
-`CPU.prepare` finds their builders in the kernel table. If they were decomposed into simpler ops,
-they would read and write each parameter many times; the kernels of native/optimizer.c update a
-float32 parameter in one loop. Nothing here computes.
+`CPU.prepare` finds their builders in the kernel table. An update that is decomposed into simpler
+ops reads and writes each parameter many times; the kernels of native/optimizer.c update a float32
+parameter in one loop. Nothing here computes.
 """
 
 from __future__ import annotations

@@ -59,8 +59,9 @@ def _pool(
 ) -> NativeCall | None:
     """Return a prepared call of a channels-first CPU pooling kernel or its gradient.
 
-    x and y are the types of the forward op's input and output. Returns None unless the dtype is
-    floating and there are 1 to 3 spatial axes.
+    x and y are the types of the forward op's input and output. `include_pad` and `divisor` are
+    those of average pooling (see `avg_pool`). Returns None unless the dtype is floating-point and
+    there are 1 to 3 spatial axes.
     """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -80,7 +81,11 @@ def _pool_channels_last(
     window: Window,
     **fields: int | None,
 ) -> NativeCall | None:
-    """Return a prepared call of channels-last float32 CPU pooling; None if unsupported."""
+    """Return a prepared call of channels-last CPU pooling.
+
+    `fields` are further fields of the C struct `dg_pooling`. Returns None unless the dtype is
+    float32 and there are 1 to 3 spatial axes.
+    """
     (x,), (y,) = types, results
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -97,7 +102,8 @@ def max_pool(
 ) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of channels-first max pooling.
 
-    Its second result is the index of each maximum in the flattened spatial input.
+    Its second result is the index of each maximum in the flattened spatial input. Returns None
+    unless the dtype is floating-point and there are 1 to 3 spatial axes.
     """
     window = Window(kernel, stride, padding, dilation)
     return _pool("max_pool", lib.dg_max_pool, types, results, types[0], results[0], window)
@@ -114,9 +120,10 @@ def max_pool_grad(
     padding: Padding,
     dilation: Shape,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of max pooling's gradient.
+    """Return a prepared call of the CPU kernel of channels-first max pooling's gradient.
 
-    The kernel adds each output gradient to the input element that was the maximum.
+    The kernel adds each output gradient to the input element that was the maximum. Returns None
+    unless the dtype is floating-point and the indices of the maxima are int64.
     """
     y, x = types[0], results[0]
     if x.dtype.kind != "f" or types[1].dtype.name != "int64":
@@ -144,7 +151,12 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of channels-first average pooling."""
+    """Return a prepared call of the CPU kernel of channels-first average pooling.
+
+    A window's sum is divided by `divisor` or, for None, by its number of elements, which includes
+    padding with `count_include_pad`. Returns None unless the dtype is floating-point and there are
+    1 to 3 spatial axes.
+    """
     x, y, window = types[0], results[0], _average(kernel, stride, padding)
     name, function = "avg_pool", lib.dg_avg_pool
     return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
@@ -162,9 +174,11 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Return a prepared call of the CPU kernel of average pooling's gradient.
+    """Return a prepared call of the CPU kernel of channels-first average pooling's gradient.
 
-    The kernel distributes each output gradient evenly over the input elements of its window.
+    The kernel distributes each output gradient evenly over the input elements of its window,
+    divided as in `avg_pool`. Returns None unless the dtype is floating-point and there are 1 to 3
+    spatial axes.
     """
     x, y, window = results[0], types[0], _average(kernel, stride, padding)
     name, function = "avg_pool_grad", lib.dg_avg_pool_grad
@@ -175,7 +189,10 @@ def avg_pool_grad(
 def max_pool_channels_last(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Return a prepared call of channels-last float32 max pooling; None if unsupported."""
+    """Return a prepared call of channels-last max pooling.
+
+    Returns None unless the dtype is float32 and there are 1 to 3 spatial axes.
+    """
     window = Window(kernel, stride, padding, dilation)
     name, function = "max_pool_channels_last", lib.dg_max_pool_last
     return _pool_channels_last(name, function, types, results, window)
@@ -192,7 +209,11 @@ def avg_pool_channels_last(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Return a prepared call of channels-last float32 average pooling; None if unsupported."""
+    """Return a prepared call of channels-last average pooling.
+
+    `count_include_pad` and `divisor` are as in `avg_pool`. Returns None unless the dtype is float32
+    and there are 1 to 3 spatial axes.
+    """
     return _pool_channels_last(
         "avg_pool_channels_last", lib.dg_avg_pool_last, types, results,
         _average(kernel, stride, padding), include_pad=count_include_pad, divisor=divisor,

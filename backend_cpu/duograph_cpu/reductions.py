@@ -24,10 +24,10 @@ OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
     """Merge adjacent axes that are all reduced or all not reduced, and drop axes of size 1.
 
-    `axis` has the reduced axes of `shape`.
+    `axis` has the reduced axes of `shape`, the shape of a contiguous array.
 
     Returns:
-        [size, stride, whether it is reduced] for each merged axis, outermost first.
+        [size, stride in elements, whether it is reduced] for each merged axis, outermost first.
     """
     axes: list[list[int]] = []
     for i, (n, stride) in enumerate(zip(shape, dense(shape))):
@@ -50,7 +50,8 @@ def _reduction(name: str) -> None:
     ) -> NativeCall | None:
         """Return a prepared call of the CPU reduction kernel over any set of axes.
 
-        The kernels accumulate float16 and bfloat16 in float32.
+        The kernels accumulate float16 and bfloat16 in float32. Returns None for the maximum or
+        minimum of complex numbers.
         """
         x = types[0]
         if x.dtype.kind == "c" and name in ("max", "min"):
@@ -86,13 +87,19 @@ def _arg(
 
 @kernel("argmax")
 def argmax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of argmax: the index of the first largest element on an axis."""
+    """Return a prepared call of argmax: the index of the first maximum on an axis.
+
+    Returns None if the elements are complex.
+    """
     return _arg("argmax", lib.dg_argmax, types, results, axis)
 
 
 @kernel("argmin")
 def argmin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Return a prepared call of argmin: the index of the first minimum on an axis."""
+    """Return a prepared call of argmin: the index of the first minimum on an axis.
+
+    Returns None if the elements are complex.
+    """
     return _arg("argmin", lib.dg_argmin, types, results, axis)
 
 
@@ -179,12 +186,18 @@ def _sort(
 def sort(types: Types, results: Types, *, axis: int, descending: bool) -> NativeCall | None:
     """Return a prepared call of a stable sort along an axis that also returns the indices.
 
-    NaN sorts last.
+    NaN sorts last, whether ascending or descending. Returns None if the elements are complex or the
+    indices are not int64.
     """
     return _sort("sort", types, results, axis, None, descending)
 
 
 @kernel("topk")
 def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> NativeCall | None:
-    """Return a prepared call of topk: the first k elements of a sorted axis, and their indices."""
+    """Return a prepared call of topk: the k largest or smallest elements on an axis.
+
+    The kernel also returns their indices. With `largest` the largest elements are returned in
+    descending order, otherwise the smallest ones in ascending order. Returns None if the elements
+    are complex or the indices are not int64.
+    """
     return _sort("topk", types, results, axis, k, largest)

@@ -27,8 +27,8 @@ def _keep(kind: type[BaseException], error: BaseException, traceback: TracebackT
 def dg_handle_signals() -> int:
     """Let Python run the handlers of signals that have arrived; return 0 to C.
 
-    Python runs them before this function's body. If a handler raises, cffi calls `_keep` and
-    returns 1 instead.
+    Python runs them before this function's body. If a handler raises, cffi calls `_keep`, which
+    stores the exception, and returns 1 instead.
     """
     return 0
 

@@ -77,7 +77,8 @@ def generalised(text: str) -> Sized | None:
     """Return a source that serves this source and all that differ from it only in numbers.
 
     Returns None if no source was seen before that differs only in numbers, or if the compiler
-    rejects such a source; `text` is then to be compiled unchanged.
+    rejects such a source or it cannot be written (`_written`); `text` is then to be compiled
+    unchanged.
     """
     pieces, literals = _split(text)
     skeleton = "\0".join(pieces)

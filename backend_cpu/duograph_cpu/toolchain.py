@@ -434,10 +434,10 @@ COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 
 
 def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
-    """Return the disk cache key of the library that a compiler makes from a C source.
+    """Return the disk cache key of the library that a C compiler makes from a source.
 
-    Comments are ignored: they name lines of the user's program, whose numbers change if the user
-    edits the program.
+    `found` is the compiler, and `flags` are its flags. Comments are ignored: they name lines of the
+    user's program, whose numbers change if the user edits the program.
     """
     command = _command(found, flags, "")
     text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
@@ -544,7 +544,7 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Check that a file written by the C compiler is a complete library.
+    """Check that the file `out`, written by the C compiler `found`, is a complete library.
 
     Loading an incomplete one may crash the process.
 

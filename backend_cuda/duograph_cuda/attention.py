@@ -57,7 +57,10 @@ class Part(NamedTuple):
 
 
 def separate(type_: TensorType, layout: str) -> Part:
-    """Return the view (`Part`) of a whole tensor whose axes are in the order of `layout`."""
+    """Return the view (`Part`) of a whole tensor whose axes are in the order of `layout`.
+
+    `layout` is a key of `attention_layouts.AXES`, such as "BNSD".
+    """
     steps, axes = dense(type_.shape), AXES[layout]
     return Part(tuple([type_.shape[a] for a in axes]), tuple([steps[a] for a in axes]))
 
@@ -83,7 +86,12 @@ def packed(type_: TensorType, layout: str, heads: int, own: int) -> tuple[Part, 
 def _separate(
     device: CudaDevice, types: Types, results: Types, *, layout: str, **attributes: Any
 ) -> Plan | None:
-    """Return the launch plan of `attention` or `attention_grad`; None if unsupported."""
+    """Return the launch plan of `attention` or `attention_grad`.
+
+    `layout` is the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None
+    unless the dtype is float16, float32 or, from compute capability 8.0 on, bfloat16, there are at
+    most 128 features per head, and query, key and value are not empty.
+    """
     mask, given = types[3], types[4:]
     query, key, value = [separate(t, layout) for t in types[:3]]
     out = separate((given or results)[0], layout)
@@ -101,7 +109,13 @@ def _joint(
     own: int,
     **attributes: Any,
 ) -> Plan | None:
-    """Return the launch plan of `self_attention` or `self_attention_grad`; None if unsupported."""
+    """Return the launch plan of `self_attention` or `self_attention_grad`.
+
+    `heads` is the number of query heads, `own` that of key heads and of value heads. `layout` is
+    the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None unless the
+    dtype is float16, float32 or, from compute capability 8.0 on, bfloat16, there are at most 128
+    features per head, and the operand is not empty.
+    """
     x, mask, *given = types
     out = separate((given or results)[0], layout)
     places = JOINT_GRAD if given else JOINT

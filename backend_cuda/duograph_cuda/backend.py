@@ -199,10 +199,10 @@ class Cuda(GridBackend):
         return any(isinstance(launch, cublaslt.Called) for launch in plan.launches)
 
     def use_cublaslt(self, graph: Graph) -> Graph:
-        """Return a graph whose matmuls suit cuBLASLt: they have epilogues and aligned rows.
+        """Return a graph whose matmuls suit cuBLASLt better: with epilogues and aligned rows.
 
-        An epilogue is elementwise code on the result. The method is a graph pass; it returns the
-        graph unchanged if the library is not available.
+        An epilogue is elementwise code on the result. Matmuls that gain nothing are unchanged. The
+        method is a graph pass; it returns the graph unchanged if the library is not available.
         """
         device = next(iter(self._open.values()), None) or self.device(0)
         library = device.library()

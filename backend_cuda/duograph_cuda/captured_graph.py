@@ -174,8 +174,8 @@ class Captured:
         """Return whether the first of `graphs` can be launched without any preparation.
 
         It can if every operand has the address that the graph reads, if the caller gives up all
-        states and these are in the program's buffers, and if the caller holds no result of that
-        graph.
+        states (`taken`) and these are in the program's buffers, and if the caller holds no result
+        of the graph. `handles` are those of the parameters.
         """
         if not self.graphs or len(taken) != len(self._states_at):
             return False
@@ -190,9 +190,9 @@ class Captured:
     # ---- the first call -------------------------------------------------------------------------
 
     def _first(self, handles: Sequence[Memory]) -> list[Memory]:
-        """Run the steps one by one, record their memory requests in `trace`, and return results.
+        """Run the steps one by one and return results; record the memory requests in `trace`.
 
-        Sets `refused` if a step keeps memory or copies between host and device.
+        If a step keeps memory or copies between host and device, set `refused` instead.
         """
         device = self.device
         copies = [device.counts[name] for name in ("copies_in", "copies_out")]
@@ -247,7 +247,10 @@ class Captured:
         self.arena = self.trace = None
 
     def _states(self) -> dict[int, Memory]:
-        """Return a dict from the parameter position of a state to its handle, if still in use."""
+        """Return the handles of updated parameters (states) that something still refers to.
+
+        They are the handles that the last call returned, by the position of the parameter.
+        """
         return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
 
     def _move(self, memory: Memory) -> None:
@@ -285,7 +288,12 @@ class Captured:
             self._note_places(handles)
 
     def _note_places(self, handles: Sequence[Memory]) -> None:
-        """Store as lists the addresses to compare, and the buffers to copy to, at each call."""
+        """Store the lists of addresses and buffers that each later call needs.
+
+        A later call compares the addresses of its parameters with those that the graphs contain,
+        and copies the values of some parameters to the program's own buffers. `handles` are the
+        parameters of the present call.
+        """
         updates = self.donations.items()
         self._fixed_at = [
             (p, self.operands[p])
@@ -303,7 +311,12 @@ class Captured:
 
         A graph can be launched if no handle to its results is in use. If there is no such graph, a
         new graph is captured while fewer than `most` exist; otherwise the least recently launched
-        graph stays in front.
+        graph stays in front. If capturing fails and a graph exists, that graph remains the only
+        one.
+
+        Raises:
+            DeviceError, DeviceMemoryError: the first graph cannot be captured, or the device is
+                lost.
         """
         for graph in list(self.graphs):
             if not graph.held():

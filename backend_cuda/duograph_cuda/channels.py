@@ -83,7 +83,10 @@ def _plan(
 
 
 def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | None:
-    """Return the launches that compute each channel's mean and variance, or None if unsupported."""
+    """Return the launches that compute each channel's mean and variance.
+
+    Returns None unless the dtype is float16, bfloat16 or float32 and x has 1 to 2**32 - 1 elements.
+    """
     (x,) = types
     if not _supported(types):
         return None
@@ -93,7 +96,8 @@ def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | No
 def batch_products(device: GridDevice, types: Types, results: Types) -> Plan | None:
     """Return the launches that sum dout and dout * (x - mean) over each channel.
 
-    Returns None if the dtypes or the size are not supported.
+    Returns None unless all dtypes are float16, bfloat16 or float32 and dout has 1 to 2**32 - 1
+    elements.
     """
     dout, x, _ = types
     if not _supported(types):
@@ -128,9 +132,10 @@ def _elements(
 def batch_norm_train(
     device: GridDevice, types: Types, results: Types, *, eps: float
 ) -> Plan | None:
-    """Return the launches of batch normalisation by the batch's statistics; None if unsupported.
+    """Return the launches of batch normalisation by the statistics of the batch.
 
-    The op's results are the normalised tensor, and the mean and variance of each channel.
+    The op's results are the normalised tensor, and the mean and variance of each channel. Returns
+    None unless all dtypes are float16, bfloat16 or float32 and x has 1 to 2**32 - 1 elements.
     """
     if not _supported(types):
         return None
@@ -144,7 +149,8 @@ def batch_norm_train(
 def batch_norm_grad(device: GridDevice, types: Types, results: Types, *, eps: float) -> Plan | None:
     """Return the launches of batch normalisation's gradients with respect to x, gamma and beta.
 
-    Returns None if the dtypes or the size are not supported.
+    Returns None unless all dtypes are float16, bfloat16 or float32, dout has the dtype of x, and x
+    has 1 to 2**32 - 1 elements.
     """
     if not _supported(types) or types[4].dtype is not types[0].dtype:
         return None

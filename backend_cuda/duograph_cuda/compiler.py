@@ -105,7 +105,7 @@ class Nvrtc(Compiler):
 
     Raises:
         ImportError, RuntimeError: NVRTC is not installed (it comes with the packages
-            `cuda-bindings` and `nvidia-cuda-nvrtc`).
+            `cuda-bindings` and `nvidia-cuda-nvrtc`), or supports only newer devices.
     """
 
     def __init__(self, capability: tuple[int, int]) -> None:

@@ -179,7 +179,7 @@ class Library:
         return place[0]
 
     def set(self, kind: str, target: object, attribute: int, type_: str, value: int) -> None:
-        """Set the integer attribute number `attribute` of a cuBLASLt object to `value`.
+        """Set the integer attribute number `attribute` of the cuBLASLt object `target` to `value`.
 
         `kind` is the part of the function's name in cublasLt<kind>SetAttribute; `type_` is the C
         type of the value.
@@ -192,7 +192,8 @@ class Library:
     ) -> object:
         """Create and return a cuBLASLt descriptor of `count` Fortran-order matrices.
 
-        Columns are `pitch` elements apart, matrices `step` elements.
+        Each matrix has `rows` rows and `columns` columns. The starts of neighbouring columns are
+        `pitch` elements apart, those of neighbouring matrices `step` elements.
         """
         c = self.functions
         made = self.made(
@@ -284,7 +285,7 @@ class _Matrix(NamedTuple):
         return copy_rows(self.dtype, self.lines, self.across, self.pitch, *self._target())
 
     def from_copy(self) -> Launch:
-        """Return the launch that writes the matrix from its padded copy, for results."""
+        """Return the launch that writes the matrix from its padded copy; it is used for results."""
         size = (self.lines, self.across)
         return copy_rows(self.dtype, *size, self.given[2], *size, self.pitch)
 
@@ -354,10 +355,10 @@ class _Chosen:
 
     Args:
         library: the library.
-        sizes: numbers of rows, columns and summed elements (depth).
+        sizes: numbers of rows and columns of the result, and of elements summed for each (depth).
         count: number of matrices in the batch.
-        parts: for x and for y, the strides in elements between lines, along the depth and between
-            matrices.
+        parts: for x and for y three strides in elements: between x's rows or y's columns, along the
+            depth, and between matrices of the batch.
         dtypes: dtype of the operands and dtype of the result.
         epilogue: what is computed from each element of the result, or None.
 
@@ -505,7 +506,7 @@ class _Chosen:
         return launch
 
     def _fastest(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
-        """Return a function of buffers that calls the library with the algorithm to use.
+        """Return a function of buffers that calls the library with the best algorithm; see `_call`.
 
         This is the library's first proposal, or the fastest algorithm if the user has switched
         timing on (`tuning`).
@@ -526,9 +527,10 @@ class _Chosen:
     def _call(self, device: CudaDevice, name: str, result: Any) -> Callable[..., str | None]:
         """Return a function of buffers that calls the library with one of its algorithms.
 
-        The buffers are those that are passed to cuBLASLt for x, y and the result (the padded
-        copies, if there are any), and those of the epilogue's pointers. The function returns None,
-        or the name of the status if the call failed.
+        `result` is the library's description of the algorithm. The buffers are those that are
+        passed to cuBLASLt for x, y and the result (the padded copies, if there are any), and those
+        of the epilogue's pointers. The function returns None, or the name of the status if the call
+        failed.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts
@@ -575,7 +577,12 @@ class _Chosen:
 def _with_epilogue(
     run: Callable[..., str | None], name: str, epilogue: Epilogue
 ) -> Callable[..., None]:
-    """Return the function that runs a matmul with an epilogue; `run` calls the library."""
+    """Return a function that runs a matmul with an epilogue and raises DeviceError if that fails.
+
+    The function takes the buffers of x and y, those of the epilogue's pointers, and that of the
+    result. `run` calls the library with x, y, the result and then the pointers. `name` is the op's,
+    for messages.
+    """
 
     def launch(x: Memory, y: Memory, *others: Memory) -> None:
         *pointers, out = others

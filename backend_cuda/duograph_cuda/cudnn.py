@@ -145,7 +145,7 @@ class Library:
     def close(self) -> None:
         """Free all graphs and the library's handle.
 
-        Otherwise cuDNN prints errors about objects that remain at exit.
+        Without this call, cuDNN prints errors about objects that remain at exit.
         """
         for plan in self._plans.values():
             if plan is not None:
@@ -250,9 +250,9 @@ class Library:
     def _replacement(
         self, name: str, error: Exception, own: Callable[[], Call | None]
     ) -> Call | None:
-        """Warn that a cuDNN call failed; return the prepared call of our own kernels for it.
+        """Warn that a cuDNN call failed; return the prepared call of our own kernels, never None.
 
-        Raises `error` if there is no such call.
+        `own` returns that call. If it returns None, `error` is raised instead.
         """
         found = own()
         if found is None:

@@ -30,7 +30,7 @@ Types = Sequence[TensorType]
 
 
 def _image(place: int, type_: TensorType) -> Buffer:
-    """Describe images or weights in buffer `place` to cuDNN, with two or three spatial axes.
+    """Describe images or weights in buffer number `place` to cuDNN, with two or three spatial axes.
 
     A tensor with one spatial axis gets a second one of length 1, since cuDNN has no 1-d
     convolutions.
@@ -88,10 +88,11 @@ def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
 
 
 def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, object], ...] | None:
-    """Return cuDNN's settings for attention in which query i sees keys i + low to i + high.
+    """Return cuDNN's settings for attention in which a query sees only a band of keys.
 
-    Returns None if cuDNN has no such settings, or if some query would see no key, because cuDNN's
-    result would then not be 0 as the op defines.
+    Query i sees the keys i + low to i + high, both included; `queries` and `keys` are their
+    numbers. Returns None if cuDNN has no such settings, or if some query would see no key: the op
+    then defines the result 0, which cuDNN would not compute.
     """
     left, right = low > 1 - queries, high < keys - 1
     if (left and low > 0) or (right and high < 0) or (left and queries - 1 + low > keys - 1):
@@ -107,7 +108,12 @@ def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, obje
 
 
 def _attention(types: Types, results: Types, *, layout: str, **attributes: Any) -> Operation | None:
-    """Describe a call of `attention` or `attention_grad` to cuDNN; return None if unsupported."""
+    """Describe a call of `attention` or `attention_grad` to cuDNN.
+
+    `layout` is the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None
+    unless the dtype is float16 or bfloat16, there is no mask tensor, no operand is empty, and cuDNN
+    has settings for the band of keys that a query sees (`_band`).
+    """
     parts = tuple([separate(t, layout) for t in types[:3]])
     mask, given = types[3], types[4:]
     out = separate((given or results)[0], layout)
@@ -124,7 +130,13 @@ def _self_attention(
     own: int,
     **attributes: Any,
 ) -> Operation | None:
-    """Describe a call of `self_attention` or its gradient to cuDNN; return None if unsupported."""
+    """Describe a call of `self_attention` or its gradient to cuDNN.
+
+    `heads` is the number of query heads, `own` that of key heads and of value heads. `layout` is
+    the order of axes, a key of `attention_layouts.AXES` such as "BNSD". Returns None unless the
+    dtype is float16 or bfloat16, there is no mask tensor, the operand is not empty, and cuDNN has
+    settings for the band of keys that a query sees (`_band`).
+    """
     x, mask, *given = types
     out = separate((given or results)[0], layout)
     places = JOINT_GRAD if given else JOINT

@@ -293,10 +293,9 @@ class CudaDevice(GridDevice):
         self.problem = str(error)
 
     def refuse(self) -> None:
-        """Raise DeviceError with the reason why the device can no longer be used.
+        """Raise the error that was passed to `interrupt` or, if there was none, a DeviceError.
 
-        Raises:
-            Exception: the error that was passed to `interrupt`, if that was called.
+        The DeviceError names the reason (`problem`) why the device can no longer be used.
         """
         if self._interruption is not None:
             raise self._interruption
@@ -346,11 +345,12 @@ class CudaDevice(GridDevice):
     def _segment(self, size: int, nbytes: int, what: str) -> tuple[int, int]:
         """Return (address, bytes) of new memory from the driver, for a block of `size` bytes.
 
-        It may be larger than `size`, since the pool divides it into blocks. `nbytes` is the number
-        of bytes that the op `what` has requested.
+        The memory may be larger than `size`, since the pool divides it into blocks. `nbytes` is the
+        number of bytes that the op `what` has requested.
 
         Raises:
-            DeviceMemoryError: there is not enough memory, although all cached memory was returned.
+            DeviceMemoryError: there is not enough memory, even after the pool's cached memory was
+                freed.
         """
         wanted = size
         if not self.caching:
@@ -379,8 +379,8 @@ class CudaDevice(GridDevice):
     def arena(self, nbytes: int, what: str) -> Memory:
         """Return the device memory in which CUDA graphs keep intermediate values.
 
-        It has at least `nbytes` bytes. All graphs use the same memory, since they run one after the
-        other and no value in it outlives a run. `what` is the program's name, for errors.
+        The memory has at least `nbytes` bytes. All graphs use the same memory, since they run one
+        after the other and no value in it outlives a run. `what` is the program's name, for errors.
         """
         known = None if self._arena is None else self._arena()
         if known is None or known.nbytes < nbytes:
@@ -391,7 +391,10 @@ class CudaDevice(GridDevice):
         return known
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
-        """Return the exception for a failed CUDA memory allocation; the caller raises it."""
+        """Return the exception for a failed CUDA memory allocation; the caller raises it.
+
+        `nbytes` is the number of bytes that the op or program `what` has requested.
+        """
         now = self.memory_stats()
         return DeviceMemoryError(
             f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached "
@@ -491,7 +494,10 @@ class CudaDevice(GridDevice):
             self.queues.order([self.stream], self.queues.handles)
 
     def let_wait(self, stream: object) -> None:
-        """Make later work of `stream` wait for the work queued so far on this thread's stream."""
+        """Make later work of a CUDA stream wait for the work queued so far on this thread's stream.
+
+        `stream` is the driver's handle or address of the stream, which may be another library's.
+        """
         event = self.checked("event", "cuEventCreate", self.no_timing)
         try:
             self.checked("event", "cuEventRecord", event, self.stream)
@@ -500,7 +506,10 @@ class CudaDevice(GridDevice):
             self.checked("event", "cuEventDestroy", event)
 
     def wait_for(self, other: CudaDevice) -> None:
-        """Make later work of this device wait for the work queued so far on another device."""
+        """Make later work of this device wait for the work queued so far on another device.
+
+        On both devices, this concerns the work on the calling thread's stream.
+        """
         event = other.checked("event", "cuEventCreate", self.no_timing)
         try:
             other.checked("event", "cuEventRecord", event, other.stream)
@@ -509,9 +518,10 @@ class CudaDevice(GridDevice):
             other.checked("event", "cuEventDestroy", event)
 
     def take_back(self) -> None:
-        """Free memory that other libraries have released, after their queued work.
+        """Take back the memory that other libraries have released, so that it can be reused.
 
-        This device's later work waits for the work on the other library's stream.
+        A library may still have queued work on the memory; later work of this device first waits
+        for it.
         """
         while self.returned:
             try:

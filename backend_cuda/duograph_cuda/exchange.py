@@ -148,7 +148,16 @@ def capsule(
     """Return a DLPack capsule of a buffer; later work on `stream` waits for its value.
 
     If the value is in the buffer of a captured program (`captured_graph`), which will overwrite the
-    buffer, the value is first copied to separate memory. `kind` is DLPack's device type.
+    buffer, the value is first copied to separate memory.
+
+    Args:
+        stream: the consumer's stream as DLPack defines it; None is the default stream, and with -1
+            nothing waits.
+        max_version: newest DLPack version that the consumer knows; None means a version before 1.0.
+        kind: DLPack's device type.
+
+    Raises:
+        ArgumentValueError: `stream` is no such number.
     """
     if stream is None:
         stream = DEFAULT_STREAM
@@ -208,7 +217,13 @@ def imported(
 
 
 def _dense(backend: Cuda, device: CudaDevice, array: Array, owner: _Borrowed) -> Memory:
-    """Queue a copy of a strided array over device memory to new dense memory; return its handle."""
+    """Queue a copy of strided device memory to new dense memory; return its handle.
+
+    `array` describes the memory by its address, shape and strides, and `owner` keeps it allocated.
+
+    Raises:
+        BufferError: the elements are not aligned to their size.
+    """
     size = array.itemsize
     reach = [(n - 1) * step for n, step in zip(array.shape, array.strides)]
     low = array.ctypes.data + sum(min(0, r) for r in reach)

@@ -42,7 +42,10 @@ class Trace:
         self.numbers: dict[int, int] = {}
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return memory of the pool and record the request; the release is recorded later."""
+        """Return memory of the pool and record the request.
+
+        The release is recorded when the handle is deleted. `what` names the op in errors.
+        """
         self.pool.lend(None)
         try:
             block = self.pool.allocate(nbytes, what)
@@ -118,10 +121,12 @@ class Places:
         self.at = 0
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return the planned memory of the next request.
+        """Return the planned memory of the next request, for `nbytes` bytes.
+
+        `what` names the op in the error.
 
         Raises:
-            DeviceError: the first run made another request at this point.
+            DeviceError: the first run requested another number of bytes at this point.
         """
         number, self.at = self.at, self.at + 1
         if number >= len(self.sizes) or self.sizes[number] != nbytes:

@@ -72,7 +72,10 @@ class Lines:
 
 
 def _lines(device: GridDevice, x: TensorType, axis: int) -> Lines | None:
-    """Return how a tensor's lines along an axis are divided; None if unsupported."""
+    """Return how a tensor's lines along an axis are divided among threads.
+
+    Returns None if the tensor is empty or complex, or a line has 2**31 or more elements.
+    """
     outer, n, step = split_at(x.shape, axis)
     count = outer * step
     if not x.size or n >= 1 << 31 or x.dtype.is_complex:

@@ -86,7 +86,11 @@ class _Matcher:
                     self.readers.setdefault(i, []).append(at)
 
     def found(self, at: int) -> _Found | None:
-        """Return the epilogue that ends with the node at position `at`; None if none saves time."""
+        """Return the epilogue that ends with the node at position `at`; None if none saves time.
+
+        The addition of a bias alone saves time only if no kernel but calls of libraries reads the
+        sum.
+        """
         node = self.graph.nodes[at]
         if node.op.name == "add" and not self.only_libraries_read(node.results[0]):
             return None
@@ -145,8 +149,9 @@ class _Matcher:
     def matmul(self, value: int, reader: int) -> tuple[GraphNode, tuple[int, ...]] | None:
         """Return (node of the matmul that computes a value, positions of it and its aliases).
 
-        Returns None if another op computes the value, if the operands are not 16-bit floats, or if
-        any node other than the one at position `reader` reads the result.
+        Returns None if another op computes the value, if the matmul's operands and result are not
+        all of the same 16-bit floating-point dtype, or if the result is an output or is read by a
+        node other than the one at position `reader`.
         """
         producer, aliases = self.through_aliases(value)
         if producer is None or self.graph.nodes[producer].op.name != "matmul":
@@ -164,7 +169,8 @@ class _Matcher:
     def through_aliases(self, value: int | None) -> tuple[int | None, list[int]]:
         """Return (position of the node that computes a value, positions of aliases after it).
 
-        An alias is a node, such as a reshape, whose result is its operand's memory.
+        An alias is a node, such as a reshape, whose result is its operand's memory. The position of
+        the node is None if no node computes the value: it is a parameter, or None.
         """
         aliases = []
         at = None if value is None else self.producer.get(value)
@@ -190,7 +196,10 @@ class _Matcher:
         return False
 
     def only_libraries_read(self, value: int) -> bool:
-        """Return whether calls of libraries, and no other nodes, read a value or its aliases."""
+        """Return whether calls of libraries, and no other nodes, read a value or its aliases.
+
+        The result is False for an output of the graph.
+        """
         if value in self.graph.outputs:
             return False
         readers = [self.graph.nodes[at] for at in self.readers.get(value, ())]
@@ -262,8 +271,8 @@ def _chosen(library: Library, found: _Found, graph: Graph) -> _Chosen | None:
 def prepared(backend: Cuda, device: CudaDevice, body: Graph) -> Call | str | None:
     """Return the prepared call of a region that `form_epilogues` has formed.
 
-    Returns None if `body` is another region, and a text with the reason if the library cannot
-    compute it.
+    Returns None if `body` is another region or cuBLASLt is not available, and a text with the
+    reason if the library has no algorithm for it.
     """
     if all(node.op.name != "matmul" for node in body.nodes):
         return None

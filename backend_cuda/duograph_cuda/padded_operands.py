@@ -61,7 +61,10 @@ def _is_unaligned(type_: ValueType) -> bool:
 
 
 def _pays(types: Sequence[ValueType], node: GraphNode) -> bool:
-    """Return whether a matmul of two matrices does enough work to pay for copies of all three."""
+    """Return whether a matmul does enough work to pay for copies of its operands and its result.
+
+    It is False unless operands and result are matrices.
+    """
     found = [types[i] for i in (*node.operands, *node.results) if i is not None]
     if any(not isinstance(t, TensorType) or t.ndim != 2 for t in found) or len(found) != 3:
         return False
@@ -86,7 +89,7 @@ class _Padding:
         self.made: dict[tuple[int, int], int] = {}
 
     def tensor(self, i: int) -> TensorType:
-        """Return the type of a value that is a tensor."""
+        """Return the type of the value with id `i`, which must be a tensor."""
         type_ = self.types[i]
         assert isinstance(type_, TensorType)
         return type_
@@ -113,7 +116,12 @@ class _Padding:
         return result
 
     def pad(self, value: int, axis: int, like: GraphNode) -> int:
-        """Return the id of a value padded with zeros along an axis to a multiple of ALIGNED."""
+        """Return the id of a copy of a matrix, padded with zeros at the end of an axis.
+
+        The length of the axis becomes a multiple of ALIGNED, a number of elements. `value` is the
+        matrix's id; `like` is the node for which the copy is made and whose source location the
+        copy gets. A value is copied only once for each axis.
+        """
         found = self.made.get((value, axis))
         if found is None:
             high = [0, 0]
@@ -123,11 +131,11 @@ class _Padding:
         return found
 
     def matmul(self, node: GraphNode, value: int) -> None:
-        """Append a matmul whose operand `value` is padded at the end of its rows.
+        """Append the matmul `node`, reading a padded copy of its operand `value` (an id).
 
-        If the padded axis is summed over, the other operand is padded with zeros as well. Otherwise
-        the result of the matmul has additional rows or columns, and only the original ones are
-        copied to the final result.
+        The padding is at the end of the operand's rows. If that axis is summed over, the other
+        operand is padded with zeros as well. Otherwise the result of the matmul has additional rows
+        or columns, and only the original ones are copied to the final result.
         """
         (result,), attributes = node.results, dict(node.attributes)
         operands = [i for i in node.operands if i is not None]

@@ -39,8 +39,9 @@ def copy_rows(
 ) -> Launch:
     """Return the launch that copies a matrix in buffer 0 to buffer 1 with another pitch.
 
-    The target may have additional rows and columns, which are filled with zeros. A pitch is the
-    number of elements from the start of one row to the start of the next.
+    A pitch is the number of elements from the start of one row to the start of the next. The source
+    has `rows` rows of `columns` elements. The target has `to_rows` rows of `to_columns` elements;
+    those that the source lacks are filled with zeros.
     """
     stored = f"u{8 * dtype.itemsize}"
     name = f"copy_rows_{stored}"

@@ -101,7 +101,8 @@ def _adjacent(operand: Operand) -> bool:
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
     """Add to a kernel the C++ struct that reads one matmul operand; return its initialisers.
 
-    `label` is "x" or "y"; `lines` and `depth` are the sizes of each of its matrices.
+    `label` is "x" or "y". `lines` is the number of rows of x or columns of y, and `depth` the
+    length of the axis that is summed over.
     """
     stored = SUFFIX[operand.dtype]
     if _adjacent(operand):

@@ -58,7 +58,10 @@ class _Local(threading.local):
 
 
 class _End:
-    """Resets a thread's stream at its end, since a later thread may have the same identifier."""
+    """A thread-local object whose deletion, at the end of its thread, resets the thread's stream.
+
+    A later thread may have the same identifier, and must not get that stream.
+    """
 
     def __init__(self, queues: Queues) -> None:
         self.gate = queues.device.gate
@@ -190,14 +193,18 @@ class Queues(Streams):
                 self._check("cuEventDestroy", event)
 
     def join(self) -> None:
-        """Make all streams wait for each other, and free the memory whose reuse depends on that."""
+        """Make all streams wait for each other; then allow the reuse of memory freed before.
+
+        Later work on any stream waits for the work queued so far on all streams, so no queued work
+        can use that memory after its reuse.
+        """
         with self.device.lock:
             self.device.pool.collect()
             self.order(self.handles, self.handles)
             self.device.pool.settle()
 
     def synchronize(self) -> None:
-        """Wait for all streams, and free the memory whose reuse depends on that."""
+        """Wait on the host for all streams, then allow the reuse of memory freed before."""
         with self.device.lock:
             self.device.pool.collect()
             for handle in self.handles:

@@ -40,11 +40,11 @@ def _tile(key: DType, size: int) -> int:
 def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[list[Launch], int]:
     """Return (launches that sort rows of unsigned keys, number of passes).
 
-    They sort by the lowest `bits` bits of the keys. The six buffers from number `place` on have the
-    sizes of `scratch_of`: keys, ids, keys and ids again, and two for counts. An id is the position
-    of a key in its row before sorting. The keys must be in the first buffer. After all passes,
-    sorted keys and ids are in the first two buffers if the number of passes is even, else in the
-    next two.
+    The launches sort by the lowest `bits` bits of the keys. The six buffers from number `place` on
+    have the sizes of `scratch_of`: keys, ids, keys and ids again, and two for counts. An id is the
+    position of a key in its row before sorting. The keys must be in the first buffer. After all
+    passes, sorted keys and ids are in the first two buffers if the number of passes is even, else
+    in the next two.
     """
     tile = _tile(key, rows * n)
     tiles, each = ceil_div(n, tile), tile // THREADS

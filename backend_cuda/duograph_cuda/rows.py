@@ -143,9 +143,11 @@ def _supported(types: Types, results: Types, axis: int) -> bool:
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the launches of layer_norm on CUDA over the axes from `axis` on; None if unsupported.
+    """Return the launches of layer_norm on CUDA over the axes from `axis` on.
 
     The op's results are the normalised tensor, the mean and the reciprocal standard deviation.
+    Returns None if a dtype is not float16, bfloat16 or float32, x is empty, or a row has more than
+    MOST elements.
     """
     if not _supported(types, results, axis):
         return None
@@ -160,7 +162,8 @@ def layer_norm_grad(device: GridDevice, types: Types, results: Types, *, axis: i
     """Return the launches of layer_norm's gradients with respect to x, gamma and beta.
 
     The gradients of gamma and beta are sums over the rows. Partial sums are computed first; a last
-    launch adds them in a fixed order. Returns None for unsupported dtypes and for an empty x.
+    launch adds them in a fixed order. Returns None if a dtype is not float16, bfloat16 or float32,
+    x is empty, or a row has more than MOST elements.
     """
     if not _supported(types, results, axis):
         return None

@@ -38,7 +38,9 @@ scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
 def _sort(x: TensorType, axis: int, descending: bool, chosen: int) -> Plan | None:
     """Return the launches that sort a tensor along an axis and store the first `chosen` elements.
 
-    The op's results are these elements and their indices. Returns None if unsupported.
+    The sort is ascending unless `descending` is set. The op's results are these elements and their
+    indices. Returns None if x is empty or complex, `chosen` is 0, or the axis has 2**31 or more
+    elements.
     """
     n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     if not x.size or not chosen or n >= 1 << 31 or x.dtype.is_complex:
@@ -72,14 +74,22 @@ def _sort(x: TensorType, axis: int, descending: bool, chosen: int) -> Plan | Non
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Return the launches of a stable sort along an axis; None if unsupported."""
+    """Return the launches of a stable sort along an axis.
+
+    The results are the sorted elements and their indices. Returns None if x is empty or complex, or
+    the axis has 2**31 or more elements.
+    """
     return _sort(types[0], axis, descending, types[0].shape[axis])
 
 
 def topk(
     device: GridDevice, types: Types, results: Types, *, k: int, axis: int, largest: bool
 ) -> Plan | None:
-    """Return the launches of topk, the first k elements of a sort; None if unsupported."""
+    """Return the launches of topk: the k first elements of a sort, and their indices.
+
+    The sort is in descending order with `largest`, else in ascending order. Returns None if x is
+    empty or complex, k is 0, or the axis has 2**31 or more elements.
+    """
     return _sort(types[0], axis, largest, k)
 
 

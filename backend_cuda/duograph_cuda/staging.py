@@ -50,9 +50,11 @@ class Staging:
         self._buffers: dict[int, collections.deque[tuple[int, object]]] = {}
 
     def upload(self, target: int, source: int, nbytes: int) -> None:
-        """Queue a copy of host memory to the device; the caller may change that memory afterwards.
+        """Copy host memory to the device; the caller may change the host memory afterwards.
 
-        `target` and `source` are addresses. The caller must hold the device's lock.
+        The copy is queued, and the call does not wait for the device, up to LARGEST bytes. A larger
+        copy is made directly, and the call waits. `target` and `source` are addresses. The caller
+        must hold the device's lock.
         """
         device = self.device
         if nbytes <= IMMEDIATE:
@@ -88,7 +90,10 @@ class Staging:
         return size, buffer, event
 
     def give_back(self, size: int, buffer: int, event: object) -> None:
-        """Mark the buffer of a download as free for reuse; destructors may call this."""
+        """Mark the buffer of a download as free for reuse; destructors may call this.
+
+        The parameters are the results of `download`.
+        """
         self._buffers[size].append((buffer, event))
 
     def _transfer(self, target: int, buffer: int, source: int, nbytes: int) -> None:
@@ -116,8 +121,9 @@ class Staging:
     def _buffer(self, size: int) -> tuple[int, object]:
         """Return (address, event) of a page-locked buffer of `size` bytes that no transfer uses.
 
-        It is an existing free buffer if there is one; otherwise a new buffer if the total size
-        stays below LIMIT; otherwise an existing buffer, after waiting for its transfer.
+        It is a free buffer of this size if there is one; otherwise a new buffer if the total size
+        stays below LIMIT. If it does not, the oldest buffer of this size is returned after its
+        transfer; if there is none, all buffers are freed and a new one is made.
         """
         device = self.device
         known = self._buffers.setdefault(size, collections.deque())

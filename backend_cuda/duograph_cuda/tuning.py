@@ -47,7 +47,7 @@ def fastest(
 ) -> Call | None:
     """Return the fastest of several prepared calls, as this or an earlier process has measured.
 
-    Returns None if no candidate could be run.
+    Returns None if no candidate had enough memory to run, or `make` returns None for the fastest.
 
     Args:
         device: the device that runs the calls.

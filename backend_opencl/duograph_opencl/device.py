@@ -116,6 +116,14 @@ class Device(GridDevice):
         """Return a function of buffer handles that launches an OpenCL kernel and does not wait.
 
         The function has its own kernel object, which holds the scalars.
+
+        Args:
+            module: the compiled program with the kernel.
+            name: the kernel's name.
+            groups: number of work groups along each axis.
+            size: number of work items of a group along each axis.
+            buffers: number of buffer arguments, which come first.
+            scalars: (dtype, value) of each argument after the buffers.
         """
         kernel = cl.Kernel(module, name)
         self._check_group(kernel, name, math.prod(size))
@@ -184,8 +192,9 @@ class Device(GridDevice):
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
         """Empty the memory pool and call `function` again after an OpenCL error; return its result.
 
-        If the error was not a lack of memory, its exception (`failure`) is raised instead. The
-        retry is necessary because drivers may allocate memory only when a buffer is first used.
+        Drivers may allocate memory only when a buffer is first used, so that a launch can fail for
+        lack of memory. If `error` has another cause, its exception (`failure`) is raised instead.
+        `what` is the name of the op or call, for messages.
         """
         failure = self.failure(what, error)
         if not isinstance(failure, DeviceMemoryError):

@@ -145,6 +145,6 @@ def _words(environment: Mapping[str, str], variable: str) -> list[str]:
 
 
 def dialect_of(features: Features) -> GridDialect:
-    """Return the language of kernels for a device with these features."""
+    """Return the OpenCL C dialect in which code generators write kernels for these features."""
     single, subgroups = not features.fp64, bool(features.subgroups)
     return dataclasses.replace(OPENCL, single=single, subgroups=subgroups)

@@ -22,7 +22,11 @@ _ITEMS = 8
 
 
 def probe(device: cl.Device) -> str | None:
-    """Run a small kernel on an OpenCL device; return None if the result is right, else why not."""
+    """Return None if an OpenCL device works, else the reason why not.
+
+    The device must have a compiler, 64-bit integers and float32 arithmetic as in IEEE 754, and a
+    small kernel must give the right result.
+    """
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
     if not features_of(device).int64:
@@ -83,10 +87,10 @@ def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:
-    """Build an OpenCL program without the cache that pyopencl keeps on disk.
+    """Build an OpenCL program without the cache that pyopencl keeps on disk; return the program.
 
-    It suppresses pyopencl's warnings about compiler output, since Intel's compiler prints some for
-    each program.
+    `options` are the compiler's options; None means no options. pyopencl's warnings about compiler
+    output are suppressed, since Intel's compiler prints some for each program.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)

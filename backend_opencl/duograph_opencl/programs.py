@@ -104,7 +104,10 @@ def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
 
 
 def _record(tiles: Tiles | GroupTiles) -> bytes:
-    """Return a tile size as the bytes that are stored; stored bytes are compared, never parsed."""
+    """Return the bytes that the disk cache stores for a tile size.
+
+    `stored_tiles` finds the tile size whose bytes are equal to those stored, and parses nothing.
+    """
     return json.dumps(dataclasses.astuple(tiles)).encode()
 
 

@@ -50,7 +50,7 @@ class _Shared:
         self.ended: set[int] = set()
 
     def post(self, key: Hashable, rank: int, data: object) -> None:
-        """Store the data that a rank sends in one transfer, so that receivers can take it."""
+        """Store the data that a rank sends in the transfer `key`, so that receivers can take it."""
         with self.changed:
             self.posted.setdefault(key, {})[rank] = data
             self.changed.notify_all()

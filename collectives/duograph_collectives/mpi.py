@@ -186,7 +186,11 @@ def _launch(size: int, command: Sequence[str]) -> list[str]:
 
 
 def _flags(mpiexec: str) -> list[str]:
-    """Return the flags that let Open MPI start more ranks than cores, and start ranks as root."""
+    """Return the flags with which mpiexec of Open MPI starts ranks; none for other versions of MPI.
+
+    They allow more ranks than cores and ranks run by root, and name a temporary folder
+    (`_own_folder`).
+    """
     import subprocess  # only to start ranks
 
     said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)

@@ -131,9 +131,13 @@ def _close_all() -> None:
 
 
 def _told(host: Communicator, text: bytes, why: str) -> list[bytes]:
-    """Exchange texts of equal length between all ranks; return the texts in order of the ranks.
+    """Send `text` to all ranks; return the texts that all ranks have sent, in order of the ranks.
 
-    `why` is appended to the error message "not all ranks of ... came" after a timeout.
+    The texts have equal length.
+
+    Raises:
+        NcclError: not all ranks have sent a text in time; `why` completes the message "not all
+            ranks of ...".
     """
     out = np.empty(host.size * len(text), np.uint8)
     request = host.all_gather(np.frombuffer(text, np.uint8), out)

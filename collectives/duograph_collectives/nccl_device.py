@@ -139,7 +139,17 @@ class NcclTransfers(DeviceTransfers):
     def _start(
         self, after: object, kept: Sequence[object], calls: Callable[[], None]
     ) -> DeviceRequest:
-        """Queue NCCL calls on the communicator's stream, behind the mark `after`, as one group."""
+        """Start a transfer: queue NCCL calls on the communicator's stream; return its request.
+
+        Args:
+            after: event (the mark) that the stream waits for before the transfer; it is freed.
+            kept: the buffers of the transfer, which the request keeps alive.
+            calls: function that makes the calls of NCCL, inside one group of NCCL.
+
+        Raises:
+            NcclError: NCCL failed.
+            Exception: the error that made the communicator unusable before.
+        """
         library, device = self.library, self.device
         self.check()
         with device.inside:  # before our own lock: who waits for the device holds the first
@@ -178,7 +188,11 @@ class NcclTransfers(DeviceTransfers):
     # ---- in the watching thread -----------------------------------------------------------------
 
     def look(self) -> None:
-        """End the communicator if its oldest transfer has failed or exceeds the time limit."""
+        """Abort the communicator if its oldest transfer has failed or exceeds the time limit.
+
+        The device then becomes unusable (`CudaDevice.interrupt`), since its work waits for the
+        transfer.
+        """
         driver = self.device.driver.module
         driver.cuCtxSetCurrent(self.device.context)  # of this thread, which nobody else uses
         with self._lock:
@@ -325,7 +339,10 @@ class NcclTransfers(DeviceTransfers):
 
 
 def _error(request: _Enqueued, name: str, reason: str | None, seconds: float) -> Exception:
-    """Return the error of a transfer that failed for `reason` or, if that is None, is late."""
+    """Return the exception for a transfer that failed for `reason`, or timed out if that is None.
+
+    `name` is the name of the group of ranks, and `seconds` the time limit, for the message.
+    """
     operation = request.operation
     if reason is None and operation is not None:
         found: Exception = operation.late(seconds)

@@ -53,7 +53,7 @@ _MAGIC, _UNDEFINED = 0xCAFEBEEF, -(2**31)  # NCCL_API_MAGIC, NCCL_CONFIG_UNDEF_I
 
 
 class NcclError(Exception):
-    """Raised if NCCL fails; `duograph.ranks` adds the collective, its location and the rank."""
+    """Raised if NCCL fails; `duograph.ranks` adds collective, location and rank to the message."""
 
 
 @functools.cache
@@ -142,7 +142,8 @@ class Library:
     def new_comm(self, size: int, rank: int, unique_id: bytes) -> object:
         """Start connecting a communicator of `size` ranks in the current CUDA context; return it.
 
-        `settled` tells when the communicator is ready.
+        `rank` is the position of this rank, and `unique_id` the same on all ranks. `settled` tells
+        when the communicator is ready.
         """
         ffi = self.ffi
         undefined = dict.fromkeys(

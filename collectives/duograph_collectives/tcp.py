@@ -71,7 +71,10 @@ class _Peer:
                 self.out.popleft()
 
     def receive(self, inbox: dict[_Key, bytes], source: int) -> None:
-        """Receive the bytes that have arrived, and store complete messages in the inbox."""
+        """Receive the bytes that have arrived, and store complete messages in the inbox.
+
+        `source` is the rank at the other end, which becomes a part of a message's key.
+        """
         while True:
             if self.key is None:
                 found = self.link.recv(_HEADER.size - len(self.header))
@@ -105,7 +108,10 @@ class _Mesh:
             self._ready.register(peer.link, selectors.EVENT_READ, r)
 
     def post(self, to: int, key: tuple[bytes, int, int], data: bytes) -> None:
-        """Queue bytes for a rank, which may be the calling rank, and send as many as possible."""
+        """Queue a message for a rank, which may be the calling rank, and send as much as possible.
+
+        `to` is the rank, `data` the content, and `key` identifies the message at the receiver.
+        """
         if to == self.rank:
             self.inbox[(*key, to)] = data
             return
@@ -248,6 +254,9 @@ def _address() -> tuple[str, int] | None:
 def _world() -> Communicator:
     """Connect with the other ranks; return the communicator of all ranks.
 
+    After the call, an uncaught exception ends this process at once, so that the launcher ends the
+    other ranks.
+
     Raises:
         CommunicationError: a rank does not connect within the time limit.
     """
@@ -373,10 +382,14 @@ def duograph_collectives() -> CollectivesSpec:
 
 
 def launch(size: int, command: Sequence[str]) -> int:
-    """Start ranks on this machine and wait for their end; if one fails, end the others.
+    """Start `size` ranks that run `command` on this machine, and wait for their end.
+
+    If one fails, the others are ended.
 
     Returns:
-        The exit status of the first rank that failed, or 0 if none failed.
+        0 if no rank failed, else the exit status of the lowest rank whose status is neither 0 nor 1
+        (128 plus the signal's number if a signal ended it), or 1 if there is none. A rank that ends
+        because another one has ended has status 1.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -41,7 +41,7 @@ __version__ = _OWN_VERSION
 
 
 def _import(name: str) -> Any:
-    """Import and return a submodule; other threads that fork wait until the import has ended."""
+    """Import and return a submodule; a fork by another thread waits until the import has ended."""
     with _importing:
         return importlib.import_module(f"{__name__}.{name}")
 
@@ -180,7 +180,10 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a submodule of duograph, or a name from one, when a program first uses it."""
+    """Return a submodule, or a name from one, that a program uses for the first time.
+
+    The submodule is imported. Raises AttributeError for an unknown name.
+    """
     if name in _MODULES:
         return _import(name)
     home = _NAMES.get(name) or _train_name(name)
@@ -195,8 +198,8 @@ def __getattr__(name: str) -> Any:
 def _train_name(name: str) -> str | None:
     """Return "train" if a name may be that of a class in the package `train`, else None.
 
-    Callbacks and metrics are such classes: their names begin with a capital letter and are not in
-    `compat.RENAMED`.
+    Callbacks and metrics are such classes. A name may be one of theirs if it begins with a capital
+    letter and is not in `compat.RENAMED`, the table of names that old MindSpore versions used.
     """
     if name.startswith("_") or not name[:1].isupper() or name in _compat.RENAMED:
         return None

@@ -2,9 +2,10 @@
 
 A fork copies the locks that other threads hold at that moment, and no thread of the child would
 ever release them. The state that these locks guard is consistent between any two statements, so a
-child process may start with all of them unlocked. Python's own locks of modules cannot be reset
-like this. A fork therefore waits until imports that other threads run inside `importing` have
-ended. The module must not import any other part of the package.
+child process may start with all of them unlocked. The locks that Python's import system holds
+cannot be reset like this. A fork therefore waits until other threads have ended the imports that
+they run inside the context manager `importing`. The module must not import any other part of the
+package.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Importing:
             del self._depths[me]
 
     def wait(self) -> None:
-        """Wait until no other thread is importing; give up after `_LONGEST_IMPORT` seconds."""
+        """Wait until no other thread is importing, at most `_LONGEST_IMPORT` seconds."""
         me = threading.get_ident()
         end = time.monotonic() + _LONGEST_IMPORT
         while any(t != me for t in list(self._depths)) and time.monotonic() < end:

@@ -16,7 +16,10 @@ __all__ = ["without_collections"]
 
 @contextlib.contextmanager
 def without_collections() -> Iterator[None]:
-    """Return a context manager that disables garbage collection, then restores the former state."""
+    """Return a context manager that disables garbage collection inside its `with` block.
+
+    On exit it enables garbage collection again, unless it was disabled before.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""What to write instead of names that other libraries use, for error messages.
+"""Hints for error messages: what to write instead of names and calls that do not exist here.
 
-`tracebacks` asks `attribute_advice` when Python prints an AttributeError, `compat` for names that a
-module lacks; the wrappers of public functions in `call_errors` ask `arity_error`. Nothing here runs
-unless an error is raised.
+`tracebacks` calls `attribute_advice` when Python prints an error, `compat` calls
+`missing_name_advice` for a name that a module lacks, and the wrappers of public functions in
+`call_errors` call `arity_error`. Nothing here runs unless an error is raised.
 """
 
 from __future__ import annotations
@@ -196,12 +196,15 @@ def unknown_option(owner: str, name: object, known: Sequence[str]) -> str:
 
 
 def meant(name: str, known: Sequence[str], where: str = "") -> str:
-    """Return "did you mean x?" for a name that is not known, or which names are.
+    """Return a hint for an unknown name: "did you mean x?", or a list of the known names.
+
+    The list is returned if no known name is similar.
 
     Args:
         name: what the user wrote.
-        known: all names.
-        where: the function whose documentation lists them all, for a long list.
+        known: the known names.
+        where: name of the public function whose documentation lists all known names. A list that is
+            cut off refers to it; "" for none.
     """
     like = _continued(name, known) or [n for n in (near(name, known),) if n]
     if like:
@@ -213,7 +216,7 @@ def meant(name: str, known: Sequence[str], where: str = "") -> str:
 
 
 def _continued(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to three of the names that begin with a name and an underscore."""
+    """Return up to three names in `known` that begin with `name` and an underscore."""
     return [k for k in known if k.startswith(f"{name}_")][:3] if name else []
 
 
@@ -256,7 +259,7 @@ def tensor_hint(value: object) -> str:
 
 
 def of_grad(value: object) -> bool:
-    """Return whether a value is a function that `ms.grad` or a relative of it returned."""
+    """Return whether a value is a function defined in `autodiff`, such as a result of `ms.grad`."""
     module = getattr(getattr(value, "__globals__", None), "get", lambda _: "")("__name__") or ""
     return isinstance(value, types.FunctionType) and module.startswith("duograph.autodiff")
 
@@ -390,7 +393,10 @@ def _wanted_arguments(error: BaseException) -> str:
 
 
 def _missing_key(error: KeyError) -> str:
-    """Return what a row of a dataset holds, for a number that was used as its key."""
+    """Return a hint for a KeyError of a dataset row, a dict, that was indexed with an integer.
+
+    The hint lists the row's keys. Returns "" if the key was not an integer or no row is found.
+    """
     if not error.args or not isinstance(error.args[0], int):
         return ""
     for value in _named_values(error):
@@ -440,7 +446,10 @@ def _renamed(said: str, name: str, own: re.Match[str] | None) -> str:
 
 
 def _which_is_none(error: BaseException) -> str:
-    """Return "`self.norm` is None: ..." if the failing expression calls a name, else ""."""
+    """Return a hint such as "`self.norm` is None: ..." for the error of calling None, or "".
+
+    The result is "" if another operation failed, or if the callee is not a name.
+    """
     called = re.match(r"([A-Za-z_][\w.]*)\(", _expression(error))
     if called is None or "not callable" not in str(error):
         return ""
@@ -450,8 +459,9 @@ def _which_is_none(error: BaseException) -> str:
 def _expression(error: BaseException) -> str:
     """Return the source text of the expression that raised an error, or "" if it is not known.
 
-    Python knows its columns from 3.11 on. An error of compiled code has it in a note, above the
-    carets.
+    The position of the expression comes from the traceback, which has columns from Python 3.11 on.
+    An error from a compiled function instead has a note with the source line and, below it, a line
+    of carets (^) that marks the expression.
     """
     for note in getattr(error, "__notes__", ()):
         lines = str(note).splitlines()
@@ -472,7 +482,7 @@ def _expression(error: BaseException) -> str:
 
 
 def _named_values(error: BaseException) -> list[object]:
-    """Return the values of the variables in the failing line, where it stands."""
+    """Return the value of each name in the source line that raised an error; None if undefined."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -40,7 +40,7 @@ _caches: list[tuple[Table, Table, set[Hashable]]] = []
 
 
 def clear_cached_calls() -> None:
-    """Clear the caches of all marked functions.
+    """Clear the caches of all functions decorated with `cached_call`.
 
     It is called when the rules of an op, or the device, have changed.
     """
@@ -51,16 +51,20 @@ def clear_cached_calls() -> None:
 
 
 def exchange_cached_calls() -> None:
-    """Switch all marked functions between prepared calls with and without reports to a profiler.
+    """Toggle whether the prepared calls of all marked functions report to a profiler.
 
-    Both forms are kept, so that the next call of this function switches back.
+    Marked functions are those decorated with `cached_call`. Each has two tables of prepared calls,
+    with and without reports; this function exchanges them, and the next call exchanges them back.
     """
     for table, other, _ in _caches:
         exchange(table, other)
 
 
 def exchange(table: Table, other: Table) -> None:
-    """Exchange the contents of two tables in place, as functions hold references to the first."""
+    """Exchange the contents of two dictionaries in place.
+
+    Assigning new dictionaries would not do, because functions hold references to `table`.
+    """
     if table or other:
         held = dict(table)
         table.clear()

@@ -186,10 +186,11 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
 def refuse_data(
     cls: type, args: tuple[object, ...], kwargs: dict[str, object], error: Exception | None = None
 ) -> None:
-    """Raise ArgumentError if a layer's class got Tensors where its options go.
+    """Raise ArgumentError if a layer's constructor got Tensors in place of its options.
 
-    The class is called like a function then, and an object of it was meant. `error` is what the
-    call raised, if it was made.
+    The user then called the class with data, as in ``nn.ReLU(x)`` for ``nn.ReLU()(x)``. `args` and
+    `kwargs` are the constructor's arguments; `error` is the exception that it raised, or None if
+    it has not been called. Returns if the arguments show no such mistake.
     """
     values = (*args, *kwargs.values())
     if not hasattr(cls, "construct") or not any(isinstance(x, Tensor) for x in values):

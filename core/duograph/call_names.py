@@ -138,7 +138,10 @@ def leave(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Prepare an error that leaves a public function: its head, and its traceback.
+    """Make an error that leaves a public function name that function; shorten its traceback.
+
+    The message then begins with `name`, unless the user's code raised the error. The framework's
+    own frames are hidden from the traceback.
 
     Args:
         error: the error, being raised.
@@ -179,9 +182,10 @@ def name_call(error: DuographError, name: str, given: Mapping[str, object] | Non
 
 
 def name_cell(error: DuographError, cell: Any) -> None:
-    """Put the name of a Cell of the library at the head of a message, or the place in a container.
+    """Make the message of an error begin with the name of the library's Cell that raised it.
 
-    Called where the error leaves the call of the Cell, and then where it leaves the Cells around.
+    Called each time that the error leaves the call of a Cell, from the innermost outwards. For a
+    container the message also says which of its Cells failed: "Dense (SequentialCell[2])".
     """
     if (
         not error.names_call
@@ -226,14 +230,22 @@ def _put_head(error: DuographError, name: str, inner: str = "") -> None:
 
 
 def replace_head(error: DuographError, head: str, name: str) -> None:
-    """Replace the head of a message, where a class calls the constructor of its base class."""
+    """Replace `head` by `name` if the message of `error` begins with `head` and a colon.
+
+    Used where a class calls the constructor of its base class, so that the message names the class
+    that the user called.
+    """
     text = str(error.args[0]) if error.args else ""
     if text.startswith(f"{head}: "):
         error.args = (f"{name}{text[len(head) :]}", *error.args[1:])
 
 
 def _same(head: str, name: str) -> bool:
-    """Return whether a head names the function itself, its class or its method."""
+    """Return whether a message's head and a name are the same function.
+
+    They are if `head` equals `name`, begins with `name` and a dot, or ends with a dot and `name`,
+    or if `name` ends with a dot and `head`.
+    """
     return (
         head == name
         or head.startswith(f"{name}.")
@@ -271,7 +283,11 @@ def _arguments_named(text: str, given: Mapping[str, object]) -> str:
 
 
 def _size_named(text: str, given: Mapping[str, object]) -> str:
-    """Replace "got shape (-5,)" by "got steps=-5" where the function takes sizes one by one."""
+    """Replace "got shape (-5,)" in an error message by "got steps=-5".
+
+    `given` are the arguments of the user's call by name; those that are ints equal to the negative
+    sizes are named. Returns `text` unchanged if there are none, or if `given` has a "shape".
+    """
     found = re.search(r": got shape \(([-\d, ]+)\)", text)
     if found is None or "shape" in given:
         return text

@@ -157,6 +157,7 @@ def force(device: str | None, mode: int | None) -> None:
 
     Raises:
         RuntimeError: no such device.
+        ValueError: `device` has another form than NAME or NAME:INDEX, or `mode` is unknown.
     """
     _forced.clear()
     wanted: dict[str, object] = {}
@@ -407,8 +408,8 @@ def set_auto_parallel_context(**kwargs: object) -> None:
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed.
-        NotImplementedError: in a process that is one of several: ``"hybrid_parallel"``; more than
-            one of `pipeline_stages`.
+        NotImplementedError: there are several ranks, and `parallel_mode` is
+            ``"hybrid_parallel"`` or `pipeline_stages` is not 1.
     """
     for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
@@ -422,7 +423,11 @@ def set_auto_parallel_context(**kwargs: object) -> None:
 
 
 def _check_parallel(key: str, value: object) -> None:
-    """Raise an error unless a parallel option accepts this value."""
+    """Raise an error unless `value` is valid for the option `key`.
+
+    The options are those of `set_auto_parallel_context`; some values are valid only in a program
+    with a single rank.
+    """
     several = launched() is not None or thread_state.world is not None
     if several and key == "pipeline_stages" and value != 1:
         raise UnsupportedOpError(

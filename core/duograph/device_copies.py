@@ -195,7 +195,13 @@ class Shared:
         return capsule_of(self._on_host(), HOST, max_version)
 
     def _own(self, stream: int | None, max_version: tuple[int, int] | None, copy: bool) -> object:
-        """Return a DLPack capsule of the buffer, or of a copy of it on the same device."""
+        """Return a DLPack capsule of the buffer or, with `copy`, of a copy on the same device.
+
+        `stream` and `max_version` are those of ``__dlpack__``.
+
+        Raises:
+            BufferError: with `copy`: the device cannot copy its memory.
+        """
         type_, handle = self.type, self.held
         device = type_.committed_device
         if copy:

@@ -39,7 +39,11 @@ RELATIONS = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 
 
 def _of_hint(function: Callable[..., Any], reflected: bool = False) -> Any:
-    """Return a method that pins the receiver to its hint, and applies a function to it."""
+    """Return a method that pins symbolic numbers and applies `function` to their hints.
+
+    To pin is to add a guard that requires the value of the hint. The function receives `self`, then
+    the method's other arguments; with `reflected`, `self` comes last.
+    """
 
     def method(self: Any, *args: Any) -> Any:
         values = (*map(pin, args), pin(self)) if reflected else (pin(self), *map(pin, args))
@@ -49,7 +53,7 @@ def _of_hint(function: Callable[..., Any], reflected: bool = False) -> Any:
 
 
 def _ufunc(self: Any, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a function of NumPy to pinned numbers."""
+    """Apply a NumPy ufunc's method to its inputs, with each symbolic number pinned to its hint."""
     return getattr(function, method)(*map(pin, inputs), **kwargs)
 
 
@@ -58,7 +62,7 @@ class Dim:
 
     Attributes:
         scope: the `Scope` with the symbols and guards of the program.
-        terms: dictionary from products of atoms to their coefficients.
+        terms: dictionary from products of atoms (symbols and floor divisions) to coefficients.
         hint: the value in the call that is compiled.
     """
 
@@ -203,7 +207,10 @@ class Dim:
         return not self._below(other, "<")
 
     def _below(self, other: Size, relation: str) -> bool:
-        """Return whether the expression is below an int or another expression."""
+        """Return whether the expression is less than `other`, or with relation "<=", not greater.
+
+        If the bounds of the symbols do not decide, the hints do, and a guard is recorded.
+        """
         low, high = bounds_of(sum_of(self.terms, _terms(other) or {}, -1))
         if high < 0 or (high == 0 and relation == "<="):
             return True
@@ -382,10 +389,15 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
 
 
 def _as_real(function: str, x: Any, y: Any) -> Any:
-    """Return the result of an operation of floats, of which one operand is symbolic.
+    """Return the result of a float operation; at least one of the operands is symbolic.
 
-    With an operand of another class, such as a complex number or an array, the symbolic one is
-    pinned, as is a base that is not positive: its power may be complex.
+    The result is a `Real`, except in two cases in which the symbolic operands are pinned to their
+    hints: an operand is neither int nor float (a complex number or an array, for example), or the
+    operation is a power whose base is not positive, since the result may then be complex. An
+    operand that is no number or array makes the result NotImplemented.
+
+    Raises:
+        ZeroDivisionError: the divisor is 0.
     """
     for each in (x, y):
         if type(each) not in _FLOATS:
@@ -400,15 +412,21 @@ def _as_real(function: str, x: Any, y: Any) -> Any:
 
 
 def _check_divisor(function: str, x: Any, y: Any) -> None:
-    """Raise ZeroDivisionError as Python does if `y` is 0."""
+    """Raise Python's ZeroDivisionError of the division `function` of `x` by `y` if `y` is 0.
+
+    `function` is a name such as "floordiv". The comparison of a symbolic `y` with 0 may record a
+    guard.
+    """
     if y == 0:
         _ARITHMETIC[function](hint_of(x), hint_of(y))
 
 
 def _compared(x: Dim | Real, relation: str, y: Any) -> Any:
-    """Compare a symbolic number with another number, which need not be an int.
+    """Return the result of a comparison such as ``x < y``; NotImplemented if `y` is no number.
 
-    The opposite of a relation is never asked for: none but ``!=`` holds for NaN.
+    `relation` is the operator, for example "<"; `x` is symbolic, and `y` need not be an int.
+    ``x < y`` is never evaluated as ``not x >= y``, because for NaN both are False; only ``!=`` is
+    evaluated as the negation of ``==``.
     """
     if type(y) in _FLOATS:
         if relation == "!=":
@@ -427,15 +445,18 @@ def _of_numpy(value: object) -> bool:
 
 
 def _both(quotient: Any, remainder: Any) -> Any:
-    """Return a pair, or NotImplemented if an item is."""
+    """Return (quotient, remainder), or NotImplemented if `quotient` is NotImplemented."""
     return NotImplemented if quotient is NotImplemented else (quotient, remainder)
 
 
 def attribute(value: Dim | Real, name: str) -> Any:
-    """Return the attribute of a symbolic number that an int or a float has by that name.
+    """Return attribute `name` of a symbolic number: one that int (for a Dim) or float (Real) has.
+
+    The parts of a number, such as `real`, stay symbolic. Any other attribute is that of the hint,
+    and a guard is recorded that requires this value.
 
     Raises:
-        AttributeError: neither has one.
+        AttributeError: the class int or float has no such attribute.
     """
     kind = value.__class__
     if name in ("real", "imag", "__class__") or (name in _PARTS and kind is int):
@@ -457,13 +478,19 @@ def _terms(value: object) -> Terms | None:
 
 
 def linear(size: Dim) -> tuple[Atom, int, int]:
-    """Return (symbol, factor, rest) of a size ``factor * symbol + rest`` from `Scope.symbol`."""
+    """Return (symbol, factor, constant) of a Dim of the form ``factor * symbol + constant``.
+
+    The caller must know that the Dim has this form.
+    """
     ((symbol, factor),) = [(m[0], c) for m, c in size.terms.items() if m]
     return symbol, factor, size.terms.get((), 0)
 
 
 def bounds(value: Size) -> tuple[float, float]:
-    """Return the lower and upper bound of an int or a Dim."""
+    """Return (lower, upper) bounds of the values that an int or a Dim can have.
+
+    For an int, both bounds are the int itself.
+    """
     if type(value) is Dim:
         return value.low, value.high
     assert isinstance(value, int)
@@ -471,22 +498,27 @@ def bounds(value: Size) -> tuple[float, float]:
 
 
 def hint_of(value: Any) -> Any:
-    """Return a number's value in the call that is compiled."""
+    """Return the hint of a symbolic number, without a guard; any other value is returned itself."""
     return value.hint if type(value) in (Dim, Real) else value
 
 
 def is_symbolic(value: object) -> bool:
-    """Return whether a number is a symbolic one."""
+    """Return whether a value is symbolic: a Dim or a Real."""
     return type(value) is Dim or type(value) is Real
 
 
 def pin(value: Any) -> Any:
-    """Return the value of a number; that of a symbolic one is its hint, which a guard fixes."""
+    """Return a symbolic number's hint, and record a guard that requires this value.
+
+    Any other value is returned itself.
+    """
     return value.scope.pin(value) if type(value) in (Dim, Real) else value
 
 
 def floor_divided(scope: Scope, above: Size, below: Size) -> Size:
-    """Return `above // below`: a polynomial, plus a floor division of the terms that do not divide.
+    """Return `above // below`, with multiples of `below` taken out of the floor division.
+
+    For example, ``(8*s0 + s1) // 8`` is ``s0 + s1 // 8``.
 
     Raises:
         ZeroDivisionError: `below` is 0.
@@ -522,7 +554,7 @@ def _atom_value(atom: Atom, values: Values) -> Any:
 
 
 def concrete(value: Any, values: Values) -> Any:
-    """Return a number's value for given values of the symbols; other numbers are unchanged.
+    """Evaluate a symbolic number for given values of the symbols; return other values unchanged.
 
     The values may be Dims of another scope; the result is then a Dim of that scope.
     """

@@ -340,7 +340,8 @@ def promote_scalar(a: DType, scalar: object) -> DType:
     """Return the dtype to which a tensor of dtype `a` and a Python number are promoted.
 
     The number is weakly typed: it changes the dtype only if its kind is higher (bool < int < float
-    < complex), and then to int64, float32 or complex64 (complex128 if `a` is float64).
+    < complex), and then to int64, float32 or complex64 (complex128 if `a` is float64). A dtype of
+    `STORAGE` is promoted with the number's own dtype instead.
     """
     if a.kind == "s":
         return promote(a, scalar_dtype(scalar))
@@ -364,7 +365,10 @@ def scalar_kind(scalar: object) -> str:
 
 
 def scalar_dtype(scalar: object) -> DType:
-    """Return the dtype of a tensor made from a Python number without an explicit dtype."""
+    """Return the dtype of a tensor made from a Python number without an explicit dtype.
+
+    It is bool, int64, float32 or complex128.
+    """
     return _SCALAR[scalar_kind(scalar)]
 
 

@@ -65,11 +65,11 @@ class DuographError(Exception):
     """Base class of all exceptions that duograph raises on purpose.
 
     `str` adds the innermost line of the user's code in the traceback: "  train.py:31 in step". An
-    error of compiled code has the place in the source in its message instead.
+    error of compiled code has the source location in its message instead.
 
     Attributes:
-        names_call: class attribute: whether the head of the message names what the user's line
-            called; otherwise it names an op. See `call_names`.
+        names_call: class attribute. If True, the message begins with the name of the function that
+            the user's line called; if False, with the name of an op. See `call_names`.
     """
 
     names_call = False
@@ -146,7 +146,7 @@ class IndexRangeError(DuographError, IndexError):
 
 
 class LabelRangeError(IndexRangeError, ArgumentValueError):
-    """Raised if a label is not the number of a class, or a segment does not exist."""
+    """Raised if a label is not the number of a class, or a segment id is not that of a segment."""
 
     @classmethod
     def of(
@@ -281,7 +281,7 @@ class LossNotFinite(DuographError, ValueError):
 
 
 class MissingRateError(DuographError, KeyError):
-    """Raised if a schedule is resumed at a later step, but a group has no ``initial_lr``."""
+    """Raised if a schedule is resumed, but a parameter group has no ``initial_lr``."""
 
 
 class MissingFunctionError(DuographError, NotImplementedError):

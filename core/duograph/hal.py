@@ -1,7 +1,7 @@
 """The devices of this machine, their streams and memory (`mindspore.hal`).
 
-Users call its functions. Streams and events are those of `runtime`; the functions about devices ask
-the backend of a device target. Nothing in the package uses this module.
+Users call its functions, and `device_context` does. Streams and events are those of `runtime`; the
+functions about devices ask the backend of a device target, such as "CPU".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _infos(device_target: str | None) -> list[DeviceInfo]:
-    """Return descriptions of all devices of a backend, by default of the current one."""
+    """Return descriptions of all devices of a device target; None means the current target."""
     name = registry.current_device().name if device_target is None else device_target
     return registry.backend(registry.check_target(name)).devices()
 
@@ -91,6 +91,9 @@ def _info(name: str, device_id: int, device_target: str | None) -> DeviceInfo:
 def get_device_properties(device_id: int, device_target: str | None = None) -> DeviceInfo:
     """Return the name and description of a device, and the size of its memory in bytes.
 
+    The device has the number `device_id`, from 0, in the target `device_target`, such as "CPU";
+    None means the current target.
+
     Raises:
         IndexError: no such device.
     """
@@ -98,7 +101,9 @@ def get_device_properties(device_id: int, device_target: str | None = None) -> D
 
 
 def get_device_name(device_id: int, device_target: str | None = None) -> str:
-    """Return the name of a device.
+    """Return the name of the device with the number `device_id`, from 0, in a device target.
+
+    `device_target` is the target, such as "CPU"; None means the current one.
 
     Raises:
         IndexError: no such device.
@@ -109,6 +114,9 @@ def get_device_name(device_id: int, device_target: str | None = None) -> str:
 def get_device_capability(device_id: int, device_target: str | None = None) -> None:
     """Return None, as MindSpore does for devices whose architecture has no version number.
 
+    The device has the number `device_id`, from 0, in the target `device_target`, such as "CPU";
+    None means the current target.
+
     Raises:
         IndexError: no such device.
     """
@@ -118,6 +126,8 @@ def get_device_capability(device_id: int, device_target: str | None = None) -> N
 def get_arch_list(device_target: str | None = None) -> None:
     """Return None, as MindSpore does for devices without a list of architectures.
 
+    `device_target` is only checked; None means the current target.
+
     Raises:
         RuntimeError: no such target.
     """
@@ -125,35 +135,55 @@ def get_arch_list(device_target: str | None = None) -> None:
 
 
 def memory_stats(device_target: str | None = None) -> dict[str, object]:
-    """Return the statistics of a device's memory, as `runtime.memory_stats`."""
+    """Return the statistics that `runtime.memory_stats` returns for a device's memory.
+
+    `device_target` names the device, such as "CPU:0"; None means the current device.
+    """
     return _stats(device_target)
 
 
 def memory_summary(device_target: str | None = None) -> str:
-    """Return the statistics of a device's memory as a table."""
+    """Return the statistics of a device's memory as a printable table.
+
+    `device_target` names the device, such as "CPU:0"; None means the current device.
+    """
     return _summary(device_target)
 
 
 def memory_allocated(device_target: str | None = None) -> int:
-    """Return the number of bytes of device memory in use by tensors."""
+    """Return the number of bytes of a device's memory that tensors use now.
+
+    `device_target` names the device, such as "CPU:0"; None means the current device.
+    """
     return _device.memory_allocated(device_target)
 
 
 def memory_reserved(device_target: str | None = None) -> int:
-    """Return the number of bytes in use by tensors or kept in the allocator's cache."""
+    """Return the number of bytes of a device's memory in use by tensors or cached for reuse.
+
+    The allocator caches free buffers. `device_target` names the device, such as "CPU:0"; None means
+    the current device.
+    """
     return _device.memory_reserved(device_target)
 
 
 def max_memory_allocated(device_target: str | None = None) -> int:
-    """Return the highest number of bytes that tensors have used at any one time."""
+    """Return the peak, in bytes, of the device memory used by tensors since the process started.
+
+    `device_target` names the device, such as "CPU:0"; None means the current device.
+    """
     return _device.max_memory_allocated(device_target)
 
 
 def max_memory_reserved(device_target: str | None = None) -> int:
-    """Return the largest known number of bytes that the allocator has held at any one time."""
+    """Return a lower bound of the peak, in bytes, of the memory held by a device's allocator.
+
+    It is the greater of the peak in use by tensors and what is held now, in use or cached.
+    `device_target` names the device, such as "CPU:0"; None means the current device.
+    """
     return _max_reserved(device_target)
 
 
 def empty_cache() -> None:
-    """Return the allocator's cached free device memory to the system."""
+    """Return to the system the free memory that the current device's allocator has cached."""
     _device.empty_cache()

@@ -69,7 +69,13 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _described(data: object, kind: str, found: Array) -> str:
-    """Return what data are that are no numbers, and what was wanted instead."""
+    """Return the text of an error for data that are not numbers: what they are, what was wanted.
+
+    Args:
+        data: what the user passed.
+        kind: name of the class that the user passed.
+        found: the NumPy array made of the data.
+    """
     wanted = "wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
     if isinstance(data, str):
         return f"the text {data!r} (a str); {wanted}. float(text) reads a number from a text"

@@ -121,8 +121,9 @@ class Op:
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; such an op runs on the host.
-        host_fallback: True for rare functions: a backend without a kernel runs the reference on the
-            host, whatever the setting of that name. The size of the result follows from the types.
+        host_fallback: True for rare functions: where a backend has no kernel, the NumPy reference
+            runs on the host, even if the backend's setting `host_fallback` is "off". The size of
+            the result follows from the types.
         alias: True when the result shares the operand's buffer, possibly with another shape; no
             backend is called.
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
@@ -231,9 +232,9 @@ class Op:
         self.has_normaliser = False
 
     def alias_function(self, name: str, module: str) -> Function:
-        """Return a function that applies the op, for another name under which users find it.
+        """Return a function that applies the op and is known to users as `name` in `module`.
 
-        Errors name the function so. The function is `name` in `module`.
+        Error messages call the function `name`.
         """
         made, _ = make_functions(self, [p.kind for p in self.parameters], name)
         made.__name__ = made.__qualname__ = name
@@ -297,11 +298,19 @@ class Op:
         return rule
 
     def _scalar_of_body(self, s: object, *scalars: object, **attributes: object) -> object:
-        """Return the scalar expression that an element-wise composite's body computes."""
+        """Return the scalar expression that an element-wise composite's body computes.
+
+        It has the form of a scalar rule: `s` is the builder of expressions, `scalars` are the
+        operands.
+        """
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how other ops compute an op where a backend has no kernel for it."""
+        """Decorator that sets an op's decomposition, `rule(*operands, **attributes)`.
+
+        The rule computes the results by other ops. It is used where a backend has no kernel for the
+        op.
+        """
         self.decompose_rule = rule
         return rule
 

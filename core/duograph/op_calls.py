@@ -47,9 +47,11 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 def make_functions(op: Op, kinds: list[str], name: str = "") -> tuple[Function, Function]:
     """Return the function that applies an op, and the variant for Python's operators.
 
-    Both look up the prepared call by the operand types, and call `dispatch` if there is none. The
-    variant takes no keywords. Both are specialised for `kinds`, the kind of each parameter. `name`
-    is another name than the op's that users call the function by.
+    While no graph is being built, both look up the prepared call by the operand types; if there is
+    none, they call `dispatch`. `kinds` has the kind of each parameter, see
+    `op_signature.Parameter`. For an op of one or two tensors and no attributes, the variant takes
+    positional operands only; for other ops, the two are the same function. Error messages call the
+    op `name`, or by its own name if `name` is "".
     """
     if kinds == ["tensor", "tensor"]:
         return _binary(op, name)
@@ -153,7 +155,7 @@ def _general(op: Op, name: str) -> Function:
 
 
 def _named(op: Op, name: str, operands: Operands, attributes: AttributeDict) -> Any:
-    """Dispatch an op call; errors name the function by which users call the op, if any."""
+    """Dispatch an op call; errors call the function `name` or, if that is "", `op.call_name`."""
     try:
         return dispatch(op, operands, attributes)
     except DuographError as error:

@@ -134,7 +134,8 @@ class Parameter:
     Attributes:
         kind: "tensor", "optional" (a tensor or None), "list" (a sequence of tensors) or
             "attribute".
-        accepted: the values that an attribute accepts, or None when its rules check them.
+        accepted: the values that an attribute accepts, or None if its annotation does not restrict
+            them, so that only the rules of the op can check them.
     """
 
     __slots__ = ("name", "kind", "annotation", "accepted", "default", "required")

@@ -267,7 +267,10 @@ class Parameter(Tensor):
         return self
 
     def clone(self, init: Init = "same") -> Parameter:
-        """Return a Parameter of the same name and flags, with the same or a new initial value.
+        """Return a new Parameter of the same name, shape, dtype and flags.
+
+        With `init` "same", it gets a copy of the present value; otherwise `init` is an initializer
+        or its name, which makes a new value.
 
         Raises:
             GradientError: `init` is ``"same"`` while the Parameter is being differentiated.
@@ -284,9 +287,9 @@ class Parameter(Tensor):
         return made.divided_like(self)
 
     def divided_like(self, other: Parameter) -> Parameter:
-        """Divide the value among ranks as that of `other` is divided; return this Parameter.
+        """Mark the Parameter as divided among ranks in the way that `other` is; return it.
 
-        Only the description of the division is copied; the value is not changed.
+        Only the description of the division is copied from `other`; the value is not changed.
         """
         self._plan, self._placement = other._plan, other._placement
         return self
@@ -327,7 +330,10 @@ def whole_type(tensor: Tensor) -> TensorType:
 
 
 def _check_initial(value: Tensor) -> None:
-    """Raise GradientError if a derivative records the tensor from which a Parameter is made."""
+    """Raise GradientError if `value` is being differentiated.
+
+    `value` is the initial value of a new Parameter, through which no gradient can flow.
+    """
     if is_recorded(value):
         raise GradientError(
             "Parameter: got a Tensor that is being differentiated as the initial value, through "

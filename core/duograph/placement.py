@@ -75,10 +75,10 @@ class Arriving:
 
 
 def settle(t: Tensor) -> None:
-    """Finish a copy of a tensor's data to the host that is still running, and commit the tensor.
+    """Complete the move of a tensor between devices whose data is still being copied to the host.
 
     Waits for the data and copies it to the device to which the tensor was moved. Does nothing if no
-    copy is running.
+    such copy is running.
     """
     init = getattr(t, "_init", None)
     if isinstance(init, Arriving):

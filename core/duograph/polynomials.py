@@ -1,4 +1,4 @@
-"""Polynomials with integer coefficients, of which symbolic sizes consist (`dims.Dim`)."""
+"""Polynomials with integer coefficients: the values of symbolic sizes of axes (`dims.Dim`)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Atom:
 
     Attributes:
         name: for messages; symbols are s0, s1, ...
-        order: position among the atoms of the scope.
-        hint: value in the call that is compiled.
-        low, high: bounds, which hold for all calls that the program serves.
+        order: number of the atom in the compilation that created it, for sorting.
+        hint: value in the call for which the function is being compiled.
+        low, high: inclusive bounds of the value in all calls that the compiled program accepts.
         parts: (numerator, denominator) of a floor division; None for a symbol.
     """
 
@@ -55,7 +55,7 @@ class Atom:
 
 
 def order_of(atom: Atom) -> int:
-    """Return the position of an atom in products."""
+    """Return the key by which the atoms of a product are sorted."""
     return atom.order
 
 
@@ -73,7 +73,11 @@ def value_of(terms: Terms, of: Callable[[Atom], int]) -> int:
 
 
 def bounds_of(terms: Terms) -> tuple[float, float]:
-    """Return bounds of a polynomial, term by term."""
+    """Return (low, high), inclusive bounds of a polynomial's value: the sums of its terms' bounds.
+
+    They follow from the bounds of the atoms and need not be tight. If an atom may be negative, the
+    result is (-inf, inf).
+    """
     low: float = 0
     high: float = 0
     for m, c in terms.items():
@@ -88,7 +92,7 @@ def bounds_of(terms: Terms) -> tuple[float, float]:
 
 
 def without(m: Monomial, factors: Monomial) -> Monomial | None:
-    """Return a product divided by some of its factors; None if it lacks one of them."""
+    """Return the product `m` without the atoms in `factors`; None if `m` lacks one of them."""
     left = list(m)
     for atom in factors:
         if atom not in left:

@@ -129,9 +129,10 @@ class Generator:
         return self
 
     def stream(self, index: int) -> Generator:
-        """Return child generator number `index`: it has the same seed, and positions of its own.
+        """Return child generator number `index`, which has this one's seed but another position.
 
-        The same object is returned until the seed or the state is set.
+        The positions of different children are so far apart that their numbers differ. Calls with
+        the same index return the same object, until this generator's seed or state is set.
         """
         with self._lock:
             found = self._streams.get(index)

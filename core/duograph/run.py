@@ -105,7 +105,11 @@ def _recorded(path: str | None) -> Iterator[None]:
 
 
 def _arguments_of_a_rank(options: argparse.Namespace, rest: list[str]) -> list[str]:
-    """Return the arguments of `duograph run` with which the launcher starts each single rank."""
+    """Return the arguments of `duograph run` for one of the ranks that `duograph run -n N` starts.
+
+    They are the device and the mode in `options`, the program, and `rest`, the program's own
+    arguments.
+    """
     own = [f"--{name}={getattr(options, name)}" for name in ("device", "mode")
            if getattr(options, name) is not None]  # fmt: skip
     program = [options.script] if options.module is None else ["-m", options.module]
@@ -178,7 +182,10 @@ def _run_module(module: str, arguments: list[str]) -> int:
 
 
 def _search_first(folder: str) -> None:
-    """Make `folder` the first entry of `sys.path`, in place of the folder of this command."""
+    """Replace the first entry of `sys.path`, the folder of the `duograph` command, by `folder`.
+
+    Do nothing if Python adds no such entry (option ``-P``).
+    """
     if getattr(sys.flags, "safe_path", False):
         return
     sys.path[:1] = [folder]

@@ -1,9 +1,9 @@
 """Streams, events, memory statistics and settings of a device (`mindspore.runtime`).
 
 Users call these functions and classes. Where the backend of a device has streams
-(`Backend.streams`), work of two streams may overlap. Any other device runs its work in the order in
-which the program asks for it: there a stream is a name, and waiting for one waits for the device.
-Nothing in the package uses this module.
+(`Backend.streams`), work of two streams may overlap. Any other device has a single queue and runs
+all work in the order in which the program submits it: its streams are mere names, and to wait for
+one of them is to wait for the device. Nothing in the package uses this module.
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ class Stream:
         self.id = self.stream_id = number
 
     def _naming(self) -> AbstractContextManager[None]:
-        """Return a context manager in which unexpected errors of the backend name that backend."""
+        """Return a context manager that turns unexpected errors of the backend into BackendErrors.
+
+        Such an error names the backend and its method `streams`.
+        """
         return naming(registry.backend(self._device.name), "streams")
 
     @property
@@ -137,7 +140,7 @@ class Stream:
     def query(self) -> bool:
         """Return whether the work of the stream has finished.
 
-        A device with one queue cannot answer: there this waits for the device and returns True.
+        On a device without streams of its own (one queue), wait for the device and return True.
         """
         if self._queues is None:
             self.synchronize()
@@ -146,7 +149,10 @@ class Stream:
             return bool(self._queues.query_stream(self._queue))
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Record an event (by default a new one) after the work submitted so far; return it."""
+        """Record an event after the work submitted so far to this stream; return the event.
+
+        With None, a new event is recorded.
+        """
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -218,7 +224,10 @@ class Event:
         self._mark: object = None  # the backend's event
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put the mark after the work submitted so far to a stream, by default the current one."""
+        """Place this event after the work submitted so far to a stream, by default the current one.
+
+        An event that was recorded before moves to the new position.
+        """
         found = current_stream() if stream is None else _check_stream("record", stream)
         if found._queues is not None:
             with found._naming():
@@ -229,11 +238,18 @@ class Event:
         self._stream = found
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make later work of a stream, by default the current one, wait for the mark."""
+        """Make later work of a stream, by default the current one, wait for this event.
+
+        There is no effect if the event was never recorded.
+        """
         self._let_wait(current_stream() if stream is None else _check_stream("wait", stream))
 
     def _let_wait(self, stream: Stream) -> None:
-        """Make later work of `stream` wait for the mark, or the host where streams cannot wait."""
+        """Make later work of `stream` wait until this event is reached.
+
+        The host waits instead if the event was made with `blocking`, or is on another device. There
+        is no effect if the event was never recorded.
+        """
         if self._stream is None:
             return
         if self._blocking or self._stream._device is not stream._device:
@@ -243,7 +259,7 @@ class Event:
                 stream._queues.wait_event(stream._queue, self._mark)
 
     def synchronize(self) -> None:
-        """Wait until the work before the mark has finished."""
+        """Wait on the host until this event is reached; return at once if it was never recorded."""
         stream = self._stream
         if stream is None:
             return
@@ -254,7 +270,10 @@ class Event:
             stream._queues.synchronize_event(self._mark)
 
     def query(self) -> bool:
-        """Return whether the work before the mark has finished; waits where `Stream.query` does."""
+        """Return whether this event is reached; True if it was never recorded.
+
+        On a device with one queue, wait for the device and return True.
+        """
         stream = self._stream
         if stream is None:
             return True
@@ -264,11 +283,11 @@ class Event:
             return bool(stream._queues.query_event(self._mark))
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds from this event to another one of the device; wait for both.
+        """Return the milliseconds between this event and `end_event`, after waiting for both.
 
         Raises:
-            RuntimeError: one of them was not recorded, or was made without `enable_timing`, or they
-                are of two devices.
+            RuntimeError: one of the events was not recorded, or was made without `enable_timing`,
+                or they belong to different devices.
         """
         if not isinstance(end_event, Event):
             raise ArgumentError(f"elapsed_time: got {type(end_event).__name__}; wanted an Event")
@@ -303,7 +322,7 @@ _current = _Current()
 
 
 def default_stream() -> Stream:
-    """Return the stream that work runs on unless another one is set."""
+    """Return the default stream of the current device, on which work runs if no stream is set."""
     return Stream(stream_id=0)
 
 
@@ -365,7 +384,7 @@ def synchronize() -> None:
 
 
 def launch_blocking() -> None:
-    """Wait for the device after every op from now on, so that errors come from their own line."""
+    """Make each op from now on wait for the device, so that an error is raised at its op's line."""
     context.set_context(pynative_synchronize=True)
 
 
@@ -396,7 +415,11 @@ def memory_stats(device: str | None = None) -> dict[str, object]:
 
 
 def max_memory_reserved(device: str | None = None) -> int:
-    """Return the largest known number of bytes that the allocator has held at any one time."""
+    """Return the peak, in bytes, of the memory that a device's allocator has held.
+
+    The device is `device`, or the current one for None. The result is at least what the allocator
+    holds now, used and cached.
+    """
     found = _device.memory_stats(device)
     in_use, cached = int(found.get("in_use", 0)), int(found.get("cached", 0))
     return max(int(found.get("peak", 0)), in_use + cached)
@@ -463,7 +486,7 @@ def set_cpu_affinity(
 def set_kernel_launch_capture(
     enable_capture_graph: bool, op_capture_skip: list[str] | None = None
 ) -> None:
-    """Accept MindSpore's capture of kernel launches; it has no effect, and one warning says so."""
+    """Accept the switch of MindSpore's capture of kernel launches, without effect; warn once."""
     warn_moot("set_kernel_launch_capture")
 
 

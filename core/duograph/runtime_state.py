@@ -86,8 +86,9 @@ class RuntimeState:
         horizon: tape sequence number at which the first of these derivatives began. A tape edge
             with a smaller number belongs to a derivative that has ended.
         staging: number of evaluations of Python source into graphs that are running now, in all
-            threads. While it is not 0 every op call goes to the current builder, because tensors
-            that a compiled function captures are inputs of its graph, whatever their type.
+            threads. While it is not 0, every op call goes to its thread's builder, even if all
+            operands are ordinary tensors: a function that is being compiled captures such tensors
+            as inputs of its graph.
         thread_worlds: number of running groups of threads that act as ranks. While it is not 0,
             compiled functions look up every program by its whole key, which contains the rank.
         watch: observer that checks the results of all eager ops and their gradients, while
@@ -95,8 +96,9 @@ class RuntimeState:
         seed: the argument of the last call of `set_seed` or `manual_seed`; None before the first
             and after `seed()`.
         eager_builder: builder that runs ops immediately; installed by `execution.eager`.
-        prepare_call: function that returns a faster function for calls like one that has run, or
-            None; installed by `execution.eager`.
+        prepare_call: function that gets a public function, and the arguments and result of a call
+            of it that has run. It returns a faster function for calls with the same types of
+            tensors and equal other arguments, or None; installed by `execution.eager`.
         expand_body: function that traces the body of a composite op to a graph; installed by
             `ir.builder`.
         scalar_of_body: function that runs the body of an element-wise composite op on symbolic

@@ -1,7 +1,9 @@
-"""The symbols and guards of one symbolic program, which serves many sizes.
+"""The symbols and guards of one compiled program with symbolic sizes, which serves many sizes.
 
-`compiler.symbolic` makes a `Scope` for each evaluation of a function with symbolic sizes. The sizes
-(`dims.Dim`) made in it report every question about their value; the answer becomes a guard.
+`compiler.symbolic` makes a `Scope` for each evaluation of a function with symbolic sizes. A size
+(`dims.Dim`) reports every comparison of its value to its scope. The scope answers for the sizes of
+the call that is being compiled and records the answer as a guard: the program may serve only calls
+for which all answers are the same.
 """
 
 from __future__ import annotations
@@ -120,7 +122,10 @@ class Scope:
         return found
 
     def quotient(self, above: Size, below: Size) -> Size:
-        """Return ``above // below`` as an expression with a new floor division (an `Atom`)."""
+        """Return ``above // below`` as an expression that holds the floor division as an `Atom`.
+
+        Equal arguments give the same `Atom`.
+        """
         key = (_identity(above), _identity(below))
         found = self._quotients.get(key)
         if found is None:
@@ -158,9 +163,10 @@ class Scope:
         return found.answer
 
     def of_copy(self, values: Values) -> dict[Atom, Dim]:
-        """Return, by symbol, a copy of each symbol in a new scope, with the hints `values`.
+        """Copy the symbols to a new scope; return a dict from each symbol to its copy.
 
-        The bounds are the same.
+        The copies have the bounds of the originals, and the hints (sizes of the call that is being
+        compiled) in `values`.
         """
         scope = Scope()
         made: dict[Atom, Dim] = {}
@@ -181,7 +187,10 @@ class Scope:
         return value.hint
 
     def holds(self, values: Values) -> bool:
-        """Return whether the program may serve a call with these values of the symbols."""
+        """Return whether the program may serve a call with these values of the symbols.
+
+        The values must be within the symbols' bounds, and every guard must hold.
+        """
         for symbol in self.symbols:
             if not symbol.low <= values[symbol] <= symbol.high:
                 return False
@@ -189,10 +198,10 @@ class Scope:
 
 
 def _has_one_value(value: object) -> bool:
-    """Return whether an equation of this expression and a number has few solutions in its symbols.
+    """Return whether a symbolic number contains no floor division.
 
-    An expression with a floor division has many: it has the same value for many values of its
-    symbols.
+    Only then does a known value of the number leave few possible values of its symbols. A floor
+    division has the same value for many values of its symbols.
     """
     if type(value) is Real:
         return all(map(_has_one_value, value.parts))

@@ -72,7 +72,11 @@ def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initial
 
 
 def install_recorded_values(make: Callable[[object, DType | None], Tensor]) -> None:
-    """Set the function that makes a recorded tensor from data that contains recorded tensors."""
+    """Set the function that makes a tensor from data with recorded tensors inside.
+
+    Recorded means that a gradient tape records the tensor. What `make(data, dtype)` returns must be
+    recorded too, so that gradients flow to the tensors in the data.
+    """
     global _recorded_value
     _recorded_value = make
 
@@ -155,7 +159,14 @@ class Tensor(TensorMethods):
             self._edge = made._edge
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Initialise a tensor without data: with an Initializer, or as a placeholder of a shape."""
+        """Initialise a tensor without data: with an Initializer, or as a placeholder of a shape.
+
+        It is a placeholder if `init` is None and a size in `shape` varies (None, -1 or a `Symbol`).
+        `dtype` None means float32.
+
+        Raises:
+            ArgumentValueError: there is no shape, or neither `init` nor a size that varies.
+        """
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data (or None); wanted data, or shape, dtype and init"
@@ -221,7 +232,10 @@ class Tensor(TensorMethods):
             del self._init
 
     def _after_write(self) -> Tensor:
-        """Return the result of an in-place method that wrote to this tensor: the tensor."""
+        """Return this tensor, as the result of an in-place method that has just written to it.
+
+        `Parameter` overrides this method to return a new Tensor with its value.
+        """
         return self
 
     # ---- properties ---------------------------------------------------------------------------
@@ -392,7 +406,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return a tensor that was passed as an attribute, such as an axis, as Python numbers."""
+        """Return the value of a tensor that was passed as an op's attribute, as Python numbers."""
         return self.tolist()
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -407,10 +421,11 @@ class Tensor(TensorMethods):
         return array.copy() if copy else array
 
     def __dlpack__(self, **options: Any) -> object:
-        """Return a DLPack capsule: `stream`, `max_version`, `dl_device`, `copy` as in the protocol.
+        """Return a DLPack capsule of the tensor.
 
-        It shares the memory on the tensor's device if the backend can do that, else it has a copy
-        on the host.
+        The capsule shares the memory on the tensor's device if the backend can do that; otherwise
+        it holds a copy on the host. `options` are those of the array API standard: `stream`,
+        `max_version`, `dl_device` and `copy`.
         """
         return self._shared().__dlpack__(**options)
 
@@ -418,7 +433,12 @@ class Tensor(TensorMethods):
         return self._shared().__dlpack_device__()
 
     def _shared(self) -> Shared:
-        """Return the tensor's memory as an object with ``__dlpack__``, after `asnumpy`'s checks."""
+        """Return the tensor's memory as an object with ``__dlpack__``.
+
+        Raises:
+            GradientError: framework code would read a tensor that a gradient tape records, so that
+                no gradient would flow through it.
+        """
         if self._type.level:
             _check_reader(self)
         builder = staged_builder()
@@ -437,11 +457,12 @@ class Tensor(TensorMethods):
         """Return a tensor that shares the memory of an object with `__dlpack__`, or of a capsule.
 
         Memory of the host becomes host data, which is copied if it is read-only or not dense.
-        Memory of another device is used where it is, on the current device if that has it.
+        Memory of another kind is used without a copy, if possible, by the current device or, if
+        that cannot, by the first device that can.
 
         Raises:
             BufferError: no device here can use the memory.
-            TypeError: no such object, or its elements have a type that duograph lacks.
+            TypeError: `dlpack` is no such object, or its elements have a type that duograph lacks.
         """
         source = source_of(dlpack)
         where = dlpack_device_of(source)
@@ -451,7 +472,11 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: Array) -> Tensor:
-        """Return a tensor that shares a C-contiguous array's memory, or copies another array."""
+        """Return a tensor that shares the memory of a NumPy array.
+
+        An array that is not C-contiguous, not writable or not in native byte order is copied
+        instead.
+        """
         return from_numpy(array)
 
     def __float__(self) -> float:
@@ -563,7 +588,10 @@ class Tensor(TensorMethods):
     # ---- initial values -----------------------------------------------------------------------
 
     def init_data(self, *_: object) -> Tensor:
-        """Run the Initializer of a tensor made with `init`, and return the tensor."""
+        """Run the Initializer of a tensor made with `init`, if it has not run; return the tensor.
+
+        Arguments are ignored.
+        """
         if self.has_init:
             materialise(self)
         return self
@@ -574,7 +602,10 @@ class Tensor(TensorMethods):
 
 
 def is_recorded(t: Tensor) -> bool:
-    """Return whether a running derivative records a tensor; False for integers and bools."""
+    """Return whether a gradient tape of a derivative that is running now records a tensor.
+
+    The result is always False for tensors of integers and bools.
+    """
     type_ = t._type
     return bool(
         type_.level
@@ -589,9 +620,10 @@ MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.n
 
 
 def _check_reader(t: Tensor) -> None:
-    """Raise GradientError if a function of the framework reads the values of a recorded tensor.
+    """Raise GradientError if framework code reads the values of a tensor that a tape records.
 
-    The user's own code may read them; to it they are constants, through which no gradient flows.
+    The reader is the caller outside this module. User code may read the values: they are then
+    constants, through which no gradient flows.
     """
     if not is_recorded(t):
         return
@@ -608,7 +640,7 @@ def _check_reader(t: Tensor) -> None:
 
 
 def _holds_recorded(data: object) -> bool:
-    """Return whether data for a new tensor is, or contains, a recorded tensor."""
+    """Return whether data for a new tensor is, or contains, a tensor that a tape records."""
     if isinstance(data, Tensor):
         return bool(data._type.level) and is_recorded(data)
     return isinstance(data, (list, tuple)) and any(map(_holds_recorded, data))
@@ -637,7 +669,9 @@ class Placeholder:
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
-    """Convert data that may contain tensors to a new C-contiguous NumPy array.
+    """Convert data that may contain tensors to a new C-contiguous NumPy array of a dtype.
+
+    With None, the dtype follows from the data.
 
     Raises:
         DTypeError: `data` is not made of numbers.
@@ -649,7 +683,10 @@ def host_array(data: object, dtype: DType | None) -> Array:
 
 
 def _with_arrays(data: object) -> object:
-    """Replace the tensors inside nested sequences by NumPy arrays."""
+    """Return `data` with the tensors inside nested sequences replaced by NumPy arrays.
+
+    The sequences are copied to lists.
+    """
     if isinstance(data, Tensor):
         return data.asnumpy()
     if isinstance(data, (list, tuple)):
@@ -694,10 +731,12 @@ def tensor(
 
 
 def from_numpy(array: Array) -> Tensor:
-    """Return a tensor sharing the memory of a C-contiguous array (`mindspore.from_numpy`).
+    """Return a tensor that shares the memory of a NumPy array (`mindspore.from_numpy`).
+
+    An array that is not C-contiguous, not writable or not in native byte order is copied instead.
 
     Raises:
-        TypeError: not an array of numbers.
+        TypeError: `array` is not a NumPy array of numbers.
     """
     if not isinstance(array, np.ndarray):
         raise DTypeError(f"from_numpy: got {type(array).__name__}; wanted a NumPy array")

@@ -53,11 +53,12 @@ def short(file: str) -> str:
 
 
 def hide_own_frames(error: BaseException, located: bool = False) -> None:
-    """Remove the framework's frames from an error's traceback, unless all frames are wanted.
+    """Remove the framework's frames from an error's traceback.
 
-    Called where the error leaves the framework. If no frame of the user remains, only errors of
-    duograph, and errors whose message has a location (`located`), lose their frames. An error of
-    Python keeps them, because `call_errors` may still explain it.
+    It is called where the error leaves the framework, and does nothing if DUOGRAPH_TRACEBACK=full
+    or the logging level debug asks for all frames. If no frame of the user would remain, only the
+    frames of duograph's own errors, and of errors whose message has a location (`located`), are
+    removed. An error of Python then keeps them, because `call_errors` may still explain it.
     """
     if error.__traceback__ is None or _wants_all():
         return
@@ -67,14 +68,19 @@ def hide_own_frames(error: BaseException, located: bool = False) -> None:
 
 
 def is_users(trace: TracebackType | None) -> bool:
-    """Return whether code of the user is in a traceback, below the frame where it begins."""
+    """Return whether any frame of a traceback is the user's code; False for None.
+
+    Frames of the framework, and of the libraries that it called, do not count.
+    """
     return bool(_visible(trace))
 
 
 def prepare_for_printing(error: BaseException) -> None:
-    """Prepare an uncaught error for printing: hide frames in it and in the errors it came from.
+    """Prepare an uncaught error for printing: hide the framework's frames in it and in its causes.
 
-    An earlier error in whose traceback no code of the user occurs explains nothing and is left out.
+    The causes are the errors in ``__cause__`` and ``__context__``. A cause whose traceback has no
+    frame of the user, and that has no notes, explains nothing and is removed. Nothing is changed if
+    DUOGRAPH_TRACEBACK=full or the logging level debug asks for all frames.
     """
     if _wants_all():
         return
@@ -120,7 +126,10 @@ def user_line(trace: TracebackType | None) -> str:
 
 
 def defined_at(function: object) -> str:
-    """Return where the user defined a function or method, " (train.py:31)"; else ""."""
+    """Return where the user defined a function or method, such as " (train.py:31)".
+
+    The result is "" for functions of the framework and those whose source is in no file.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None or is_internal(code.co_filename) or code.co_filename.startswith("<"):
         return ""
@@ -128,7 +137,10 @@ def defined_at(function: object) -> str:
 
 
 def called_at() -> str:
-    """Return the user's line that is running, "train.py:31"; "" if its source is in no file."""
+    """Return the line of user code that called the framework, such as "train.py:31".
+
+    The result is "" if there is none, or if its source is in no file.
+    """
     found = user_frame()
     return f"{short(found[0])}:{found[1]}" if found is not None else ""
 
@@ -163,7 +175,10 @@ def install() -> None:
 
 
 def _advise(error: BaseException) -> None:
-    """Add a note to a Python error that says what to write instead of another library's name."""
+    """Add a note to an error that Python raised, with what to write instead, if that is known.
+
+    A typical cause is a name that another library has and MindSpore lacks.
+    """
     if not isinstance(error, (AttributeError, KeyError, TypeError, ValueError)) or _is_ours(error):
         return
     # late: `advice` imports the exceptions, whose module imports this one
@@ -184,10 +199,10 @@ def _wants_all() -> bool:
 
 
 def _visible(trace: TracebackType | None) -> list[TracebackType]:
-    """Return the frames of a traceback that a user recognises, outermost first.
+    """Return the frames of a traceback that are shown to the user, outermost first.
 
-    Frames of the framework are left out, and so are the frames of Python's library and NumPy that
-    it called.
+    Frames of the framework are left out, and so are frames of NumPy and of Python's standard
+    library that the framework called.
     """
     kept, below = [], False
     while trace is not None:

@@ -108,7 +108,10 @@ class TensorType:
         return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return this tensor type with another device and another gradient recording level."""
+        """Return this tensor type with the given device and gradient recording level.
+
+        The device None stands for data on the host only, and for values of graphs.
+        """
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -132,7 +135,10 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return this type with another shape or dtype; the result has no device and level 0."""
+        """Return a type with the given shape and dtype; None keeps that of this type.
+
+        The result has no device and recording level 0.
+        """
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -227,7 +233,8 @@ def elementwise_type(
 ) -> TensorType:
     """Return the result type of an element-wise op: the operands' broadcast shape, and `dtype`.
 
-    Without `dtype` the result has the dtype of the last operand.
+    Without `dtype` the result has the dtype of the last operand. `types` are the operand types,
+    None for an absent operand; `name` is the op's, for messages.
 
     Raises:
         ShapeError: the shapes do not broadcast.

@@ -1,4 +1,4 @@
-"""Loads the pytest plugin of `duograph.conformance` in runs that collect the suite.
+"""Loads the pytest plugin of the conformance suite (`duograph.conformance`) if the suite is run.
 
 pytest imports this module in every run of an environment with duograph. It is not part of the
 package `duograph`, because importing that package takes a tenth of a second.
@@ -20,7 +20,10 @@ SUITE = re.compile(r"duograph[./\\]conformance")
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Load the plugin, with its options, if the suite is requested by name or by its folder."""
+    """Load the conformance plugin, with its options, if the conformance suite is requested.
+
+    It is requested if an argument or the working directory is the name or the folder of the suite.
+    """
     paths = [str(a) for a in (*args, early_config.invocation_params.dir)]
     if any(SUITE.search(p) for p in paths):
         _load(early_config)
@@ -32,7 +35,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> None:
-    """Load the plugin when files of the suite are found while collecting a directory."""
+    """Load the conformance plugin when pytest finds a file of the conformance suite in a folder."""
     if SUITE.search(str(file_path)):
         _load(parent.config)
 

@@ -409,7 +409,14 @@ class EmulatedDriver:
         return (self._launch(function, (gx, gy, gz, bx, by, bz, shared), parameters),)
 
     def _launch(self, function: int, sizes: tuple[int, ...], parameters: int) -> Code:
-        """Run a kernel on the CPU; return the CUDA result code."""
+        """Run a kernel on the CPU; return the CUDA result code.
+
+        Args:
+            function: the handle of the kernel.
+            sizes: grid sizes along x, y and z, block sizes along x, y and z, and bytes of dynamic
+                shared memory.
+            parameters: address of an array of pointers to the kernel's arguments.
+        """
         arity, name = self.functions[function]
         gx, gy, gz, bx, by, bz, shared = sizes
         grid, block = (ctypes.c_uint * 3)(gx, gy, gz), (ctypes.c_uint * 3)(bx, by, bz)
@@ -430,7 +437,7 @@ class EmulatedDriver:
         return _OK
 
     def _holds(self, pointer: int, nbytes: int) -> bool:
-        """Return whether a range of bytes is inside one allocated buffer."""
+        """Return whether one allocated buffer contains `nbytes` bytes from address `pointer` on."""
         known = self.buffers.get(pointer)
         if known is not None:
             return nbytes <= known[1]

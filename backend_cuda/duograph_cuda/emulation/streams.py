@@ -59,7 +59,11 @@ class EmulatedStreams:
             return work()
 
     def run(self, stream: int, mark: Callable[[], int] | None = None) -> int:
-        """Run the queued work of a stream, up to `mark` if given; return the code to report."""
+        """Run the queued work of a stream: all of it, or up to and including the function `mark`.
+
+        Return the first result code other than 0 that queued work has returned since the last
+        report, else 0.
+        """
         with self.lock:
             waiting = self.lists.get(stream, [])
             while waiting and (mark is None or mark in waiting):
@@ -88,7 +92,10 @@ class EmulatedStreams:
             self.put(stream, mark)
 
     def wait(self, stream: int, event: int) -> None:
-        """Make later work of a stream run after an event."""
+        """Make later work of a stream run after an event.
+
+        There is no effect if the event was never recorded.
+        """
         found = self.events.get(event)
         if found is not None:
             of, mark, _ = found
@@ -112,5 +119,5 @@ class EmulatedStreams:
         return True
 
     def elapsed(self, begin: int, end: int) -> float:
-        """Return the milliseconds between two events that have been reached."""
+        """Return the milliseconds from event `begin` to event `end`; both have been reached."""
         return 1000 * (self.events[end][2][-1] - self.events[begin][2][-1])

@@ -20,7 +20,10 @@ N = TypeVar("N")  # a Tensor, or nested tuples and lists of Tensors
 
 
 def _mapped(value: N, function: Callable[[Tensor], Tensor]) -> N:
-    """Apply a function to each item of nested tuples and lists; return the same structure."""
+    """Apply a function to a Tensor, or to each Tensor in nested tuples and lists.
+
+    Returns the results in the structure of `value`.
+    """
     if isinstance(value, (tuple, list)):
         return cast("N", type(value)(_mapped(v, function) for v in value))
     return cast("N", function(cast("Tensor", value)))

@@ -49,7 +49,7 @@ class _OutputTo32(Cell):
 
 
 def _to_32(value: object) -> object:
-    """Cast the 16-bit floats among the tensors of a nested result to float32."""
+    """Return a nested result with its tensors of 16-bit floats cast to float32."""
     if isinstance(value, Tensor):
         return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
     if isinstance(value, (tuple, list)):

@@ -15,8 +15,9 @@ Terms of this package:
   is a *leaf*.
 - The *level* of a derivative is 1, or 2 inside another derivative.
 - In a graph, whether a cotangent exists may differ between runs. Its *status* says what is known at
-  compile time: ABSENT (in no run), PRESENT (in every run), NEUTRAL or GARBAGE (in some runs). Its
-  *flag* is a bool that says it at run time (`optional_cotangents`).
+  compile time: ABSENT (in no run), PRESENT (in every run), NEUTRAL or GARBAGE (in some runs; in the
+  others the value leaves any sum unchanged if NEUTRAL, and is arbitrary if GARBAGE). Its *flag* is
+  a bool that says at run time whether it exists (`optional_cotangents`).
 - A backward graph is *seeded* with cotangents that parameters already have, and adds to them.
 - `halves` is the name of a forward graph with residuals together with its backward graph, as one
   `Linearized`.

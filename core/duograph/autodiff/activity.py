@@ -152,7 +152,7 @@ class Activity:
     def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
         """Return, for each result of a node, whether it depends on a differentiated value.
 
-        `operands` tells the same for each operand.
+        `operands` says for each operand of the node whether it depends on such a value.
         """
         name, attributes = node.op.name, node.attributes
         if name == "switch":

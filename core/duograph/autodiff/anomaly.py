@@ -2,7 +2,8 @@
 
 While it is on, compiled functions run uncompiled, as plain Python, and every eager op and every
 step of a backward pass goes through a `_Watch` (`runtime_state.watch`). It must cost nothing while
-it is off. Switching it therefore discards all prepared ops, and they are prepared without a watch.
+it is off. Switching it on or off therefore discards all cached calls of ops, which are then
+prepared again with or without the watch.
 """
 
 from __future__ import annotations
@@ -165,7 +166,10 @@ class detect_anomaly(contextlib.ContextDecorator):
 
 
 def _switch(watch: OpWatch | None) -> None:
-    """Let ops report to a watch, or to none; each op is prepared again at its next call."""
+    """Make all ops report their results to `watch`, or to nothing if it is None.
+
+    Prepared ops are discarded, so that each op is prepared again at its next call.
+    """
     runtime_state.watch = watch
     drop_tables()
 
@@ -200,7 +204,8 @@ class _Watch:
         """Return a function that runs an op and checks its results.
 
         The ops inside a composite op are not checked: they may compute values that the composite
-        does not select.
+        does not select. Results are not checked either if the op has no tensor as an operand, or if
+        the user passed a NaN or infinity as an attribute.
         """
         deliberate = any(_has_special(v) for v in attributes.values())
 
@@ -274,7 +279,10 @@ class _Watch:
     def _check(
         self, origin: Origin, results: Sequence[Any], given: Sequence[Tensor], backward: bool
     ) -> None:
-        """Report the first result that has a NaN or infinity, unless it was only passed on.
+        """Report the first result that has a NaN or infinity which `given` does not explain.
+
+        A NaN or infinity in `given` explains an infinity. A NaN in `given` explains a NaN, provided
+        that an earlier NaN or infinity has been reported.
 
         Args:
             origin: the op, and the lines of its call.
@@ -362,7 +370,10 @@ def _described(t: Tensor) -> str:
 
 
 def _places() -> tuple[Place, ...]:
-    """Return the user's source lines that run now, from the innermost one to its callers."""
+    """Return the user's source lines on the call stack, from the innermost one to its callers.
+
+    There are at most `_MOST_PLACES` of them.
+    """
     found: list[Place] = []
     frame = user_frame(sys._getframe(1))
     while frame is not None and len(found) < _MOST_PLACES:

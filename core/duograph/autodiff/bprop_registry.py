@@ -93,12 +93,17 @@ class BpropRegistry:
 
         `prim` is a primitive class, an op, or the name of one of them. The result is None if the op
         has no rule.
+
+        Raises:
+            ArgumentError: `prim` is none of these.
         """
         return _find(prim)[0].bprop_rule
 
 
 def _takes_attributes(bprop: Bprop, op: Op) -> bool:
     """Return whether a gradient rule takes the op's attributes after its operands.
+
+    The result is False for a rule with ``*args``.
 
     Raises:
         ArgumentError: the number of the rule's parameters fits neither (operands, out, dout) nor

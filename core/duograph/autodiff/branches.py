@@ -85,8 +85,8 @@ class SwitchPlan:
     def forward_branches(self) -> tuple[Graph, ...]:
         """Return the forward switch's branches; each returns its results, then the residuals.
 
-        All branches return as many residuals of the same types; for those of other branches, a
-        branch returns constants.
+        All branches return the same number of residuals, of the same types. For residuals that only
+        other branches have, a branch returns constants.
         """
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
@@ -187,7 +187,8 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 def _joined_status(statuses: Sequence[int]) -> int:
     """Return the status of a cotangent that a switch returns: in which runs it exists.
 
-    `statuses` are those of the cotangent in the branches (see `optional_cotangents.Cotangent`).
+    `statuses` are those of the cotangent in the branches (see `optional_cotangents.Cotangent`). The
+    result is PRESENT if all of them are PRESENT, else GARBAGE if one of them is, else NEUTRAL.
     """
     if all(s == PRESENT for s in statuses):
         return PRESENT
@@ -197,7 +198,7 @@ def _joined_status(statuses: Sequence[int]) -> int:
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
     """Merge the parameters of a branch that receive the same operand of the switch.
 
-    Returns the changed graph and the operands without repetitions.
+    Returns the branch with merged parameters, and the operands (value ids) without repetitions.
     """
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
@@ -211,10 +212,11 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
 def plan_switch(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a switch that also returns residuals; store the plan of its gradient.
+    """Append a switch that also returns residuals to the forward graph; store its gradient plan.
 
-    The parameters are described in `control_flow`. Returns the ids of the original results, or
-    None if no result depends on a differentiated value.
+    `joint` holds the forward graph, `node` is the original switch, and `operands` are the ids of
+    its operands in the forward graph; the new node has the source location `span`. Returns the ids
+    of the original results, or None if no result depends on a differentiated value.
     """
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]

@@ -74,9 +74,10 @@ class RecursivePair:
         """Return the backward function for one combination of existing cotangents.
 
         It takes (stack of residuals, cotangents of results..., cotangents of parameters to add
-        to..., run-time flags of all these cotangents...). It returns a cotangent per wanted
-        parameter, then the flags of the parameters `flagged(seeded)`. The function is created at
-        the first request; its graph is complete after `Session.finish`.
+        to..., run-time flags...), with a flag for each of these cotangents that is not PRESENT. It
+        returns a cotangent per wanted parameter, then the flags of the parameters
+        `flagged(seeded)`. The function is created at the first request; its graph is complete after
+        `Session.finish`.
 
         Args:
             present: for each result, the status of its cotangent.
@@ -220,9 +221,10 @@ def plan_call(
 ) -> Sequence[int] | None:
     """Inline a call in the forward graph, or append a call of a recursive function's forward form.
 
-    The forward form also returns residuals. The parameters are described in `control_flow`. Returns
-    the ids of the original results. Returns None if the function is recursive and no result depends
-    on a differentiated value.
+    The forward form also returns residuals. `joint` holds the forward graph, `node` is the original
+    call, `operands` are the ids of its operands in the forward graph, and inlined nodes without a
+    source location get `span`. Returns the ids of the original results. Returns None if the
+    function is recursive and no result depends on a differentiated value.
     """
     session = joint.session
     target: NamedGraph = node.attributes["target"]
@@ -251,7 +253,8 @@ class CustomPlan:
         """Append the user's backward graph; add its results to the cotangents in `sweep`.
 
         Raises:
-            GradientError: the graph returns no gradient for a differentiated value that it reads.
+            GradientError: the called function captures a differentiated value, for which the
+                backward graph returns no gradient.
         """
         n_args = node.attributes["n_args"]
         used = forward_uses(node.attributes["graph"])
@@ -270,11 +273,12 @@ class CustomPlan:
 def plan_custom(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a call whose backward the user wrote to the forward graph; store its gradient plan.
+    """Append to the forward graph a call with a user-written backward; store its gradient plan.
 
-    The parameters are described in `control_flow`. If only captured values are differentiated, for
-    which the user's backward has no gradient, the call is inlined. Returns the ids of the results,
-    or None if the call reads no differentiated value.
+    `joint` holds the forward graph, `node` is the original call, and `operands` are the ids of its
+    operands in the forward graph. If only captured values are differentiated, for which the user's
+    backward has no gradient, the call is inlined; nodes without a source location then get `span`.
+    Returns the ids of the results, or None if the call reads no differentiated value.
     """
     graph: Graph = node.attributes["graph"]
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):

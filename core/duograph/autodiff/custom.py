@@ -45,7 +45,7 @@ def custom_gradient(
     """Run a Python function whose gradient another Python function computes; return its result.
 
     The tape records one node: its forward is `forward(*args)`, its backward is `bprop(*args, out,
-    dout)`.
+    dout)`. It records nothing if no argument is a recorded tensor.
 
     Args:
         forward: any Python code that returns a Tensor or a tuple of Tensors.
@@ -57,8 +57,8 @@ def custom_gradient(
             None if the framework wrote it.
 
     Raises:
-        GradientError: `bprop` returned another number of gradients, or other shapes, than the
-            arguments have.
+        GradientError: raised by the backward pass if `bprop` returned a wrong number of gradients,
+            or a gradient whose shape differs from that of its argument.
     """
     recorded = _recorded(args)
     if not recorded:
@@ -79,7 +79,8 @@ def without_residuals(
 
     The nodes that the tape recorded inside the function are freed. They are kept, with a warning,
     if the function read a recorded Tensor that is not among `args`, because `bprop` has no gradient
-    for that Tensor. Returns the function's result.
+    for that Tensor. Returns the function's result. If no argument is a recorded tensor, the
+    function only runs.
 
     Args:
         forward, bprop, args, name: see `custom_gradient`.
@@ -203,8 +204,9 @@ def _per_argument(
 ) -> list[Tensor | None]:
     """Return the gradients that a user's `bprop` returned as a list with one item per argument.
 
-    An item is None for an argument that is no Tensor or has no gradient. `found` is what `bprop`
-    returned, `place` where it is defined.
+    An item is None for an argument that is no Tensor or has no gradient. `args` are the arguments
+    and `found` is what `bprop` returned. Messages contain `name`, the name of the function, and
+    `place`, the text that tells where `bprop` is defined.
 
     Raises:
         GradientError: the number of gradients or one of them is not valid.
@@ -249,10 +251,11 @@ def check_gradient_of(
 
     Valid gradients are a Tensor of the input's shape, a number to which every element of the
     gradient is equal, and None, which means no gradient. With the setting `check_bprop`, the Tensor
-    must also have the input's dtype.
+    must also have the input's dtype if that is floating or complex.
 
     Args:
         name: name of the function, for messages.
+        place: text that tells where the `bprop` is defined, for messages.
         position: index of the input.
         shape, dtype: shape and dtype of the input.
         gradient: what `bprop` returned for the input.
@@ -295,7 +298,7 @@ class Hook:
 def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
     """Register a function to call with the gradient of `t` once the gradient is complete.
 
-    If the function returns a Tensor, it replaces the gradient. Returns a handle that can unregister
+    A Tensor that the function returns replaces the gradient. Returns a handle that can unregister
     the function.
 
     Raises:

@@ -30,9 +30,9 @@ class Precision:
     Attributes:
         step: the step for elements of magnitude up to 1; it is multiplied by the magnitude of
             larger elements.
-        relative, absolute: a gradient may differ by `absolute + relative * scale`. The scale is the
-            greater magnitude of gradient and difference, but at least a hundredth of the array's
-            largest gradient.
+        relative, absolute: a gradient may differ by `absolute + relative * scale` from the finite
+            difference. The scale is the greater of the magnitudes of these two, but at least a
+            hundredth of the magnitude of the array's largest gradient.
     """
 
     step: float
@@ -101,12 +101,14 @@ def compare(
 ) -> Comparison | None:
     """Compare gradients of sum(weights * function(inputs)); return the worst element, or None.
 
-    The worst element is the one whose error is the largest multiple of the allowed error. If the
+    The worst element is the one whose error is the largest multiple of the allowed error. Of an
+    input with more than MOST_ELEMENTS elements, only so many random ones are compared. If the
     function rounds its results to fewer digits than float64 has, a larger step is used.
 
     Args:
         function: function from arrays to arrays.
-        gradients: one gradient per input, at `inputs`; None for an input that is not checked.
+        gradients: the gradient with respect to each input, computed at `inputs`; None for an input
+            that is not checked.
         weights: one array per result of the function.
         inputs: the arrays at which the gradients were computed.
         precision: step and tolerance.
@@ -220,10 +222,11 @@ class _Slopes:
     def _along(
         self, k: int, index: tuple[int, ...], direction: complex, got: float
     ) -> tuple[float, float]:
-        """Return what `at` returns, for one part of a number alone.
+        """Return the finite difference and the error of a gradient in one direction.
 
-        `direction` is 1 for the real part and 1j for the imaginary part; `got` is this part of the
-        gradient.
+        `direction` is 1 for the real part of element `index` of input `k`, and 1j for the imaginary
+        part; `got` is this part of the gradient. The error is 0 if `got` lies between the one-sided
+        differences, otherwise its distance from the nearer one.
         """
         start = self.inputs[k]
         by = self.step * max(1.0, abs(complex(start[index])))

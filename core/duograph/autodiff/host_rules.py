@@ -33,7 +33,7 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Append a constant cotangent that leaves any sum unchanged to the current graph; return it.
+    """Append to the current graph a constant cotangent that leaves any sum unchanged; return it.
 
     It is -0.0 for floats, 0 for other numbers and an empty stack for stacks.
     """
@@ -48,9 +48,9 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Append a `fill` node to the current graph: a tensor of a type with every element `number`.
+    """Append to the current graph a `fill` node, a tensor whose elements are all equal to `number`.
 
-    Returns the tensor. A bool tensor gets the truth value of the number.
+    Returns the tensor, which has the type `type_`. A bool tensor gets the truth value of `number`.
     """
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}

@@ -26,7 +26,11 @@ __all__ = ["jacrev", "jacfwd"]
 def _of_chosen(
     fn: Callable[..., object], args: tuple[object, ...], positions: tuple[int, ...]
 ) -> Callable[..., object]:
-    """Return `fn` as a function of the arguments at `positions`; the others are fixed to `args`."""
+    """Return `fn` as a function of the arguments at `positions`; the others are fixed to `args`.
+
+    Raises:
+        ArgumentError: an argument at one of the positions is not a Tensor.
+    """
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(

@@ -51,6 +51,7 @@ def linearize(
 
     Raises:
         GradientError: an active op has no rule, or a rule returned something of the wrong kind.
+        NeedsValue: Python code in the graph computes a value from a differentiated one.
     """
     session = Session(Joint)
     joint = Joint(graph, wanted, session)
@@ -99,7 +100,11 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a node with known result types to the forward graph; return its results' ids."""
+        """Append a node with known result types to the forward graph; return its results' ids.
+
+        `types` are the result types; `single` says whether the op returns one value instead of a
+        tuple.
+        """
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -110,8 +115,12 @@ class Joint:
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
         """Append another graph's nodes to the forward graph, with `params` for its parameters.
 
-        Returns the ids of the other graph's outputs in the forward graph. Composite ops on active
-        values are replaced by their bodies. `span` is the source location for nodes that have none.
+        Returns the ids of the other graph's outputs in the forward graph. Where values are active,
+        composite ops without a gradient rule are replaced by their bodies, and control-flow nodes
+        by nodes that also return residuals. `span` is the source location for nodes that have none.
+
+        Raises:
+            NeedsValue: Python code in the other graph computes a value from an active one.
         """
         env: dict[int, int] = dict(enumerate(params))
         active, types = self.active, graph.types

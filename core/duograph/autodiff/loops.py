@@ -1,10 +1,10 @@
 """The gradient of a while loop: the forward pushes residuals on a stack, the backward pops them.
 
 Which carries (loop variables) have a cotangent can differ between the last iteration and earlier
-ones. After the last iteration, these are the carries whose results are used. Before it, these are
-the carries to which the backward of the iteration returns a cotangent. A carry without a cotangent
-is not replaced by zero, because gradient rules could turn a zero into NaN, and because the eager
-tape does not add a zero there. The statuses of all carries' cotangents at one point are a
+ones. After the last iteration, a carry has one if its result is used. After an earlier iteration, a
+carry has one if the backward of the next iteration returns one for it. A missing cotangent is not
+replaced by zero, because gradient rules could turn a zero into NaN, and because the eager tape does
+not add a zero there. The statuses of all carries' cotangents after one iteration are a
 *pattern*. Each pattern has its own backward of the body; the backward loop has the number of the
 next pattern as a loop variable.
 """
@@ -263,7 +263,11 @@ class _Backward:
         return cotangents[k].value if k in cotangents else additive_identity(self.types[k])
 
     def _final_status(self, k: int) -> int:
-        """Return the status of carry `k`'s cotangent after the loop: in which runs it exists."""
+        """Return the status of the cotangent of carry `k`'s initial value.
+
+        This value is an operand of the forward loop; the backward loop returns its cotangent. The
+        status says in which runs the cotangent exists.
+        """
         if k not in self.flagged_carries:
             return PRESENT
         if k in self.seeded or any(c[k] == GARBAGE for c in self.patterns):
@@ -273,8 +277,8 @@ class _Backward:
     def _body(self) -> Graph:
         """Return the body of the backward loop as a graph.
 
-        Its parameters are the loop variables, then the constants that `append` passes. It returns
-        whether to run another iteration, then the loop variables.
+        Its parameters are the loop variables of the backward loop, then loop-invariant values. It
+        returns whether to run another iteration, then the loop variables.
         """
         builder = GraphBuilder()
         several = len(self.patterns) > 1
@@ -315,8 +319,8 @@ class _Backward:
         """Return the backward graph of one iteration, for pattern number `s`.
 
         A pattern says which carries have a cotangent at the end of the iteration. `kinds` are the
-        types of the graph's parameters, which are the parameters of the loop body. The graph
-        returns the loop variables of the backward loop except the stack.
+        types of the graph's parameters: residuals, cotangents and flags. The graph returns the loop
+        variables of the backward loop except the stack.
         """
         plan, halves, pattern = self.plan, self.halves[s], self.patterns[s]
         residual_at = {i: k for k, i in enumerate((*plan.kept, *self.invariants))}
@@ -418,8 +422,10 @@ def plan_while(
 ) -> Sequence[int] | None:
     """Append a loop that also pushes residuals on a stack, and store its `WhilePlan`.
 
-    The parameters are described in `control_flow`. Returns the ids of the original results, or
-    None if no result depends on a differentiated value.
+    The loop is appended to the forward graph, which `joint` holds. `node` is the original loop, and
+    `operands` are the ids of its operands in the forward graph; the new nodes have the source
+    location `span`. Returns the ids of the original results, or None if no result depends on a
+    differentiated value.
     """
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]

@@ -39,10 +39,11 @@ _plans: weakref.WeakSet[GraphPlan] = weakref.WeakSet()
 
 
 def _exchange() -> None:
-    """Exchange the two forms of every plan's backward function: with and without observers.
+    """Exchange the two forms of every plan's backward function, one of which reports to observers.
 
-    This runs when observers are added or removed, so that the backward pass of a tape is reported
-    even if the forward pass was not.
+    Observers are objects to which every kernel that runs is reported. This function runs when the
+    first one is added or the last one removed, so that a backward pass is reported even if the
+    forward pass was not.
     """
     for plan in list(_plans):
         plan.fast, plan._other_fast = plan._other_fast, plan.fast
@@ -265,6 +266,9 @@ class PythonPlan:
 
         There is one gradient or None for each operand. Cotangents and gradients are tensors with
         `create_graph`, otherwise buffer handles. `sums` is ignored.
+
+        Raises:
+            GradientError: the function returned a wrong number of gradients.
         """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):

@@ -29,7 +29,8 @@ class Linearized:
         n_results: how many results the differentiated graph has.
         residuals: ids in `forward` of the values that `backward` takes first.
         backward: the backward graph: (residuals..., cotangents of results..., cotangents of
-            parameters to add to..., flags of all these cotangents...) -> (cotangents..., flags...).
+            parameters to add to..., flags...) -> (cotangents..., flags...). A flag says at run time
+            whether a cotangent exists; only cotangents that are not PRESENT have one.
         wrt: for each cotangent that `backward` returns, the index of the parameter it belongs to.
         keys: for each residual, its id before the split. Linearizations of one graph for different
             cotangents have these ids in common.
@@ -150,6 +151,7 @@ def _renumbered(
     """Copy nodes into a separate graph with new value ids; return it and a dict old id -> new id.
 
     `params` are the old ids of the new graph's parameters, and `outputs` those of its results.
+    `single` says whether the graph returns one value instead of a tuple.
     """
     number: dict[int, int] = {i: k for k, i in enumerate(params)}
     kinds = [types[i] for i in params]

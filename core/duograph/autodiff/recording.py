@@ -57,7 +57,7 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Add an input or weight, given by its tape edge, to the values that get gradients."""
+        """Add the input or weight with tape edge `edge` to the values that get gradients."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
@@ -91,7 +91,7 @@ class Recording:
 
 
 def detached(t: Tensor) -> Tensor:
-    """Return a tensor with the buffer of `t` that is not recorded, so that no gradient reaches `t`.
+    """Return an unrecorded tensor that shares the buffer of `t`, so that no gradient reaches `t`.
 
     Returns `t` itself if it is a plain Tensor (not a Parameter) that is not recorded, or if it has
     no device yet.
@@ -114,9 +114,10 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a copy of `t`, on a device, that keeps the buffer and tape edge that `t` has now.
+    """Return a new Tensor with the buffer and the tape edge that `t` has now.
 
-    Later in-place writes to `t` do not change the copy.
+    If `t` has no device yet, it is first placed on the current device. Later in-place writes to `t`
+    do not change the new Tensor.
     """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
@@ -128,10 +129,10 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor with the buffer of `t` that is a new input of a derivative.
+    """Return a new tensor that shares the buffer of `t` and is an input of a derivative.
 
     Its gradient is computed separately even if another argument is the same tensor. `level` is the
-    level of the derivative, 1 or 2.
+    level of the derivative: 1, or 2 inside another derivative.
     """
     if t._type.device is None:
         commit(t, registry.current_device())
@@ -163,7 +164,8 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
     """Return a context manager that records Parameters as inputs of a derivative.
 
     It yields their tape edges. On exit the Parameters are no longer recorded, or are recorded again
-    as an enclosing derivative had recorded them. `level` is the level of the derivative, 1 or 2.
+    as an enclosing derivative had recorded them. `level` is the level of the derivative: 1, or 2
+    inside another derivative.
     """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
@@ -272,7 +274,9 @@ def record(
 
 
 def main_result(fn: object, result: object) -> object:
-    """Return the value to differentiate of a function with `has_aux=True`.
+    """Return the first item of the result of a function with `has_aux=True`.
+
+    This item is differentiated, the others are not. `fn` is the function, for messages.
 
     Raises:
         ArgumentError: `result` is not a tuple of at least two items.

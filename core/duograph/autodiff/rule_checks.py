@@ -55,7 +55,10 @@ def install_vjp(vjp: Vjp) -> None:
 def check_op(
     op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, object]
 ) -> None:
-    """Compare an op's gradient rule with finite differences, once for each set of operand types.
+    """Compare an op's gradient rule with finite differences; raise an error if it is wrong.
+
+    This is done once for each combination of operand types and attributes, and only if the operands
+    have at most MOST_ELEMENTS elements in all.
 
     Args:
         op: the op, whose rule a user or plugin registered.
@@ -63,7 +66,7 @@ def check_op(
         attributes: attributes of the op.
 
     Raises:
-        GradientError: the rule is wrong.
+        GradientError: the gradient differs from the finite difference by more than the tolerance.
     """
     types = [t for t in operands if not isinstance(t, HostType)]
     key = (op, op.bprop_rule, runtime_state.rules_version, op.key(types, attributes))
@@ -92,14 +95,15 @@ def check_function(
     inputs: Sequence[object],
     n_checked: int | None = None,
 ) -> None:
-    """Compare a user's `bprop` with finite differences of the function, once per input types.
+    """Compare a user's `bprop` with finite differences of the function; warn if they differ.
 
-    A difference causes a warning instead of an error, because some rules are meant to differ from
-    the derivative.
+    Each combination of a rule and input types is compared only once. Inputs with more than
+    MOST_ELEMENTS elements in all are not compared. A difference is no error, because some rules
+    deliberately differ from the derivative.
 
     Args:
         name: name of the function, for the warning.
-        rule: the `bprop`; no rule is checked twice for the same input types.
+        rule: the `bprop`, which identifies the check.
         function: the function with that `bprop`.
         inputs: the arguments of a call, Tensors and others; or their types, for random values.
         n_checked: how many of the first inputs the `bprop` has gradients for; None means all.
@@ -145,8 +149,11 @@ def _at_samples(
         n_checked: how many of the first arguments are compared; None means all.
 
     Returns:
-        the comparison of the element that differs most; None if the function raises an error, or
-            has results that are not finite, at every set of values.
+        the comparison of the element that differs most; None if at every set of values the function
+            raises an error, has results that are not finite, or has nothing to differentiate.
+
+    Raises:
+        GradientError: raised by the function or its gradient rule.
     """
     device = registry.current_device()
     state = get_rng_state()
@@ -215,9 +222,10 @@ def _compared(
 ) -> Comparison | None:
     """Compare a function's gradient with finite differences at the given input values.
 
-    Returns the element that differs most. Returns None if results are not finite, or differ between
-    two calls. `state` is the state to which the random generator is set before each call;
-    `n_checked` is how many of the first inputs are compared; None means all.
+    Returns the element that differs most. Returns None if results are not finite, if they differ
+    between two calls, or if no compared input or no result is floating. `state` is the state to
+    which the random generator is set before each call; `n_checked` is how many of the first inputs
+    are compared; None means all.
     """
     inexact = [i for i, a in enumerate(inputs) if a is not None and a.dtype.kind not in "biu"]
     wrt = [i for i in inexact if n_checked is None or i < n_checked]

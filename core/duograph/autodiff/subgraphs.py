@@ -115,7 +115,7 @@ def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -
         sweep: the sweep, which has the cotangents so far.
         ids: values of the forward graph.
         statuses: for each of these values, the status of its cotangent. An ABSENT cotangent is left
-            out.
+            out; a PRESENT one has no flag.
     """
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
@@ -133,7 +133,7 @@ def with_outputs_for(
 
     It returns a cotangent for each parameter in `wrt`, then a flag for each in `flagged`. If the
     graph has no cotangent for a parameter, the copy returns a value that leaves any sum unchanged,
-    and a false flag.
+    and a false flag. The flag of a cotangent that exists in every run is true.
 
     Args:
         graph: the backward graph.

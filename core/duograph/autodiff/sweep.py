@@ -81,7 +81,7 @@ class Sweep:
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Append the backward nodes of all nodes; return the forward and the backward graph."""
+        """Append the backward nodes of all forward nodes; return the forward and backward graph."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -189,10 +189,12 @@ def missing_cotangent(type_: ValueType) -> GraphValue:
 def _per_operand(op: Op, operands: Sequence[object], found: object) -> tuple[object, ...]:
     """Return what a gradient rule returned as a tuple with one gradient per operand.
 
-    Further items, which a rule may return for attributes, are dropped.
+    A rule may also return an item for each attribute, after those of the operands; these are
+    dropped.
 
     Raises:
-        GradientError: the rule returned fewer gradients than the op has operands, or too many.
+        GradientError: the rule returned fewer gradients than the op has operands, or more than it
+            has operands and attributes.
     """
     if op.variadic and isinstance(found, (tuple, list)) and len(found) == 1:
         inner = found[0]

@@ -126,7 +126,7 @@ class LeafListener(Protocol):
 
     `complete(position, handle)` is called with the position of a leaf and the buffer handle of its
     cotangent, once no later step can change it. Leaves without a cotangent, or with hooks, are not
-    reported. `poll()` is called before each step.
+    reported. `poll()` is called before the backward pass visits the next tape edge.
     """
 
     def complete(self, position: int, handle: Handle) -> None: ...
@@ -416,6 +416,9 @@ def _run_hooks(edge: Edge, value: Cotangent, create_graph: bool) -> Tensor | Han
         value: the gradient: a tensor with `create_graph`, otherwise a buffer handle. The result is
             of the same kind.
         create_graph: whether gradients are tensors, computed by recorded ops.
+
+    Raises:
+        GradientError: a hook returned neither None nor a Tensor of the gradient's shape.
     """
     type_ = edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)

@@ -29,13 +29,11 @@ Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 def positions_of(grad_position: object, name: str = "grad") -> tuple[tuple[int, ...], bool]:
     """Return `grad_position` as a tuple of positions, and whether it was a single int.
 
-    It is an int, a tuple or list of different ints from 0 on, or None, which gives ().
-
-    `name` is the function for messages.
+    The result for None is (). `name` is the name of the public function, for messages.
 
     Raises:
-        ArgumentError: anything else.
-        ArgumentValueError: a negative position, or one twice.
+        ArgumentError: `grad_position` is neither an int, nor a tuple or list of ints, nor None.
+        ArgumentValueError: a position is negative or occurs twice.
     """
     if grad_position is None:
         return (), False
@@ -55,7 +53,9 @@ def positions_of(grad_position: object, name: str = "grad") -> tuple[tuple[int, 
 
 
 def _weights(weights: Weights, name: str = "grad") -> tuple[list[Parameter], bool]:
-    """Return `weights`, checked, as a list of Parameters, and whether it was a single one.
+    """Return `weights` as a list of Parameters, and whether it was a single Parameter.
+
+    The list is empty for None. `name` is the name of the public function, for messages.
 
     Raises:
         ArgumentError: an item is not a Parameter.
@@ -132,7 +132,10 @@ def _value_and_grad(
     return_ids: bool,
     sens_param: bool,
 ) -> Callable[..., Any]:
-    """As `value_and_grad`; `name` is the function that the user called, for messages."""
+    """Return the function that `value_and_grad` returns for the same arguments.
+
+    `name` is the name of the public function that the user called, for messages.
+    """
     _check_callable(name, fn)
     positions, single = positions_of(grad_position, name)
     params, one_weight = _weights(weights, name)
@@ -206,7 +209,12 @@ def _cotangents(
     """Return the cotangents that the user passed, as a list with one item per output.
 
     If the user passed no cotangents, all items are None, which stands for tensors of ones. A
-    cotangent of one element is broadcast to the shape of its output.
+    cotangent of one element is broadcast to the shape of its output. `name` is the name of the
+    public function, for messages.
+
+    Raises:
+        ArgumentError: the numbers of cotangents and outputs differ.
+        ShapeError: the shapes of a cotangent and its output differ.
     """
     if given is None:
         return [None] * len(outputs)

@@ -73,7 +73,10 @@ _lock = new_lock()
 
 
 def before(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
-    """Return the added kernels for an op that are tried before the backend's own, in order."""
+    """Return the added kernels that are tried before the backend's own kernel, best first.
+
+    These are the kernels for `op` with a priority above 0, in descending order of priority.
+    """
     if not _kernels:
         return ()
     found = _kernels.get((backend.name.lower(), op.name), ())
@@ -81,7 +84,10 @@ def before(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
 
 
 def after(backend: Backend, op: Op) -> tuple[AddedKernel, ...]:
-    """Return the added kernels for an op that are tried if the backend has none, in order."""
+    """Return the added kernels that are tried if the backend has no kernel of its own, best first.
+
+    These are the kernels for `op` with a priority below 0, in descending order of priority.
+    """
     if not _kernels:
         return ()
     found = _kernels.get((backend.name.lower(), op.name), ())

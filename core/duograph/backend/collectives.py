@@ -66,7 +66,7 @@ class Request(ABC):
 
 
 class DeviceOperation(Protocol):
-    """Interface of the operation of a group that a transfer on the device is part of."""
+    """Interface of the collective operation to which a transfer on the device belongs."""
 
     def where(self) -> str: ...
 
@@ -127,7 +127,8 @@ class DeviceTransfers(ABC):
         """Start sending parts to ranks and receiving parts from ranks, all at the same time.
 
         A rank may send to itself. For every pair of ranks, the parts that one sends and the other
-        receives have the same order and lengths.
+        receives have the same order and lengths. `after` is the mark in the device's queue behind
+        which the transfer begins.
         """
 
     @abstractmethod
@@ -155,18 +156,25 @@ class DeviceTransfers(ABC):
         """Start reducing an array over ranks and giving each rank one part of the result.
 
         `x` has `size * count` elements, where `size` is the number of ranks. Rank r receives the
-        r-th block of `count` elements of the reduced array in `out`.
+        r-th block of `count` elements of the reduced array in `out`. `after` is the mark in the
+        device's queue behind which the transfer begins.
         """
 
     @abstractmethod
     def all_gather(self, x: Handle, out: Handle, nbytes: int, after: object) -> DeviceRequest:
-        """Start copying `nbytes` bytes of `x` of each rank to `out` of all ranks, in rank order."""
+        """Start copying `nbytes` bytes of `x` of each rank to `out` of all ranks, in rank order.
+
+        `after` is the mark in the device's queue behind which the transfer begins.
+        """
 
     @abstractmethod
     def broadcast(
         self, x: Handle, out: Handle, nbytes: int, root: int, after: object
     ) -> DeviceRequest:
-        """Start copying `nbytes` bytes of `x` of rank `root` to `out` of all ranks."""
+        """Start copying `nbytes` bytes of `x` of rank `root` to `out` of all ranks.
+
+        `after` is the mark in the device's queue behind which the transfer begins.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -256,10 +264,10 @@ class Communicator(ABC):
         return False
 
     def on_device(self, backend: Backend, device_id: int, name: str) -> DeviceTransfers:
-        """Return the transfers between device buffers of this group; it may wait for all its ranks.
+        """Return the object that transfers device buffers between the ranks of this group.
 
-        The core calls it once for each device that `serves` accepts. `name` is the group's name,
-        for messages.
+        The method may wait until all ranks of the group have called it. The core calls it once for
+        each device that `serves` accepts. `name` is the group's name, for messages.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no on_device()")
 

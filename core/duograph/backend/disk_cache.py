@@ -107,8 +107,8 @@ def _checksum(data: bytes) -> str:
 class _Store:
     """One directory of compiled-code files, with lookup, insertion and removal of old entries.
 
-    Its methods raise OSError, which the callers handle. `limit` is the most bytes kept; None means
-    no limit.
+    Its methods may raise OSError, which the callers handle. `limit` is the most bytes kept; None
+    means no limit.
     """
 
     def __init__(self, root: str, limit: int | None) -> None:
@@ -219,7 +219,8 @@ class _Store:
         """Remove the least recently used entries until a tenth of the limit is free.
 
         The entry at path `kept` stays. Nothing is removed if the entries are within the limit.
-        Returns the number of blocks that remain in the cache.
+        Abandoned temporary files are removed with the entries. Returns the number of blocks that
+        the remaining entries occupy.
         """
         assert self.limit is not None
         found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
@@ -298,10 +299,10 @@ class _Entry(NamedTuple):
 
 
 def _read(shard: Folder, name: str, checksum: str) -> bytes | None:
-    """Return the content of a cache entry and update its time of last use.
+    """Return the content of a cache entry; update its time of last use if that is out of date.
 
-    Returns None if the entry cannot be read or its checksum is wrong; in the latter case it also
-    deletes the entry.
+    The time may be up to STALE seconds old. Returns None if the entry cannot be read or its
+    checksum is wrong; in the latter case it also deletes the entry.
     """
     try:
         with open(shard.open(name), "rb") as file:
@@ -365,7 +366,11 @@ class _Place:
                 self.distrust(reason)
 
     def distrust(self, reason: str) -> None:
-        """Stop using the cache directory for the rest of the process; warn and state the reason."""
+        """Store nothing more in the cache directory in this process; warn and state the reason.
+
+        Entries that are there can still be read if the directory itself was usable. Does nothing if
+        `problem` is set already.
+        """
         if self.problem is None:
             self.problem = reason
             where = self.directory or "the cache of compiled code"
@@ -568,7 +573,11 @@ def scratch(suffix: str) -> Path:
 
 
 def distrust(error: OSError | str) -> bool:
-    """Disable the disk cache directory after a failed write; return whether it was in use."""
+    """Store nothing more in the disk cache directory, after a failed write, and warn.
+
+    `error` is the reason. Returns whether entries were stored in the directory until now; if not,
+    nothing is done.
+    """
     place = _place()
     changes = keeps()
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else error

@@ -33,7 +33,7 @@ _LEAD = 32
 
 
 class Exporter(Protocol):
-    """Interface of an object that shares its memory through DLPack's protocol of Python."""
+    """Interface of an object that shares its memory through Python's DLPack protocol."""
 
     @property
     def __dlpack__(self) -> Callable[..., object]: ...
@@ -117,8 +117,8 @@ def capsule_of(
             before 1.0.
 
     Raises:
-        BufferError: NumPy cannot share the array, such as one that is read-only, or of a storage
-            dtype.
+        BufferError: NumPy cannot share the array, for instance because it is read-only or has a
+            dtype that only stores values, such as int4.
     """
     if array.dtype in [d.np for d in STORAGE]:
         raise BufferError(

@@ -1,4 +1,4 @@
-"""Locks for backends that survive `fork`, part of the interface between core and backends.
+"""Fork-safe locks for backends, part of the interface between core and backends.
 
 A backend guards its state with `new_lock`. It imports modules at first use inside the context
 manager `importing`. After a fork, the child never waits for a lock that another thread of the

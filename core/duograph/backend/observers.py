@@ -57,7 +57,9 @@ _thread = threading.get_ident
 
 @dataclasses.dataclass(eq=False)
 class Work:
-    """Description of a kernel, copy or compilation; equal calls of a program use the same object.
+    """Description of a kernel, copy or compilation that is reported to observers.
+
+    A kernel call that is run several times reports the same object each time.
 
     Attributes:
         kind: one of `KINDS`.
@@ -278,7 +280,11 @@ def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None
 
 
 def _caught(observer: Observer, method: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that calls an observer's method and removes the observer if it raises."""
+    """Return a function that calls an observer's method and removes the observer if it raises.
+
+    The removal is announced by a warning. The function does nothing if the thread is running a
+    method of an observer already.
+    """
 
     def call(*arguments: object) -> None:
         if _inside.now:  # the observer's own ops are not reported
@@ -374,7 +380,11 @@ def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFuncti
 
 
 class Report:
-    """The value of `reporting`; a `with` block that sets `happened` to False is not reported."""
+    """The object that `with reporting(...)` yields, on which the block may set `happened` to False.
+
+    If `happened` is False when the block ends, for instance because no copy was necessary, the end
+    of the block is not reported.
+    """
 
     happened = True
 
@@ -390,8 +400,9 @@ def reporting(
     """Return a context manager that reports its `with` block to observers as one event.
 
     Without observers it costs next to nothing. Backends call it for work that the core does not
-    see, such as a compilation in the background. Its value is a `Report`; if the block sets its
-    attribute `happened` to False, nothing is reported.
+    see, such as a compilation in the background. It yields a `Report`. If the block sets the
+    report's attribute `happened` to False, the observers' method `finished` is not called for the
+    block; their method `started` has been called at its beginning.
 
     Args:
         kind: one of `KINDS`.
@@ -443,7 +454,10 @@ def line_at(frame: FrameType | None) -> tuple[str, int]:
 
 
 def line_of(code: CodeType, offset: int) -> tuple[str, int]:
-    """Return the file and line of an instruction of a code object, at its byte offset."""
+    """Return the file and line of the instruction at byte offset `offset` of a code object.
+
+    The line is the first line of the code object if the instruction has none.
+    """
     for first, last, line in code.co_lines():
         if first <= offset < last and line is not None:
             return code.co_filename, line

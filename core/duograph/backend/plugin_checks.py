@@ -1,9 +1,9 @@
 """Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
 
 `registry` and the modules of `execution` pass each value through here before they use it. A check
-that fails raises BackendError, or returns a text, which says what was got and what was wanted. The
-checks of arguments and results at each kernel call are in `execution.kernel_checks` and run in
-debug mode only.
+that fails raises BackendError, or returns the message as a string where its docstring says so; the
+message says what the plugin returned and what was expected. Buffers that kernels read and write are
+checked in `execution.kernel_checks`, in debug mode only.
 """
 
 from __future__ import annotations
@@ -274,15 +274,17 @@ def checked_costs(found: object) -> Costs:
 
 
 def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]) -> PreparedCall:
-    """Return the call that a backend prepared; wrap a plain function as a `PreparedCall`.
+    """Return `found` as a valid `PreparedCall`; wrap it in one if it is a plain function.
 
     Args:
-        found: what the backend returned.
+        found: what the `prepare` or `compile` method of a backend returned for one kernel call.
         n_operands: number of operands of the call.
-        count_results: function that returns the number of its results; called only if needed.
+        count_results: function that returns the number of results of the call. It is called only
+            if `found.overwrites` is not empty, to check the result numbers there.
 
     Raises:
-        BackendError: `found` is not a function, or a field of the PreparedCall is malformed.
+        BackendError: `found` is neither a PreparedCall nor a function, or a field of the
+            PreparedCall is malformed.
     """
     if not isinstance(found, PreparedCall):
         if not callable(found):
@@ -476,8 +478,7 @@ def from_device(
     """Copy the values behind a buffer handle to a host array of the given shape and dtype.
 
     Raises:
-        BackendError: the backend returned another shape or dtype. Code that trusts the type of a
-            tensor would read past the end of such an array.
+        BackendError: the backend returned something else than an array of that shape and dtype.
     """
     if observers.state.take is None:
         found = backend.copy_out(handle, shape, dtype, device_id)
@@ -490,7 +491,12 @@ def from_device(
 def copying(
     backend: Backend, name: str, device_id: int, nbytes: int
 ) -> AbstractContextManager[observers.Report]:
-    """Return a context manager that reports its block to observers as a copy of `nbytes` bytes."""
+    """Return a context manager whose `with` block is reported to observers as one copy.
+
+    Observers are objects that users register to be told of kernels, copies and compilations. They
+    receive `name` (such as "from device"), the backend's name with `device_id`, and `nbytes`, the
+    number of bytes copied.
+    """
     return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
 
 
@@ -545,8 +551,8 @@ def checked_copy(
     """Return `found`, the handle of a copy that a backend's method made, after checking it.
 
     Raises:
-        BackendError: it is `source`, the handle that was to be copied, or has fewer than `nbytes`
-            bytes.
+        BackendError: `found` is `source`, the handle of the original, and `nbytes` is not 0; or the
+            memory of `found` is known to have fewer than `nbytes` bytes.
     """
     if found is source and nbytes:
         raise BackendError(

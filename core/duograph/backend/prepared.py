@@ -42,8 +42,8 @@ class PreparedCall:
 
     Attributes:
         run: function from the operands' buffer handles to those of the results, which it allocates.
-        overwrites: pairs (operand number, result number) of equal size; the call may write the
-            result into the operand's memory.
+        overwrites: pairs (operand number, result number). If both have the same size in bytes, the
+            caller may let the call write the result into the operand's memory.
         infallible: `run` never raises. The memory planner lets a step overwrite a donated buffer
             only if that step and all later ones are infallible.
         packings: operand number -> a function that returns a `Packing`, or None. The `Packing`
@@ -75,7 +75,10 @@ class PreparedCall:
     precedes: bool = False
 
     def __call__(self, *handles: Handle) -> Handle:
-        """Run the prepared kernel on the operands' buffer handles."""
+        """Run the kernel on the operands' buffer handles; return what `run` returns.
+
+        That is the buffer handle of the result, or a tuple of handles if there are several results.
+        """
         return self.run(*handles)
 
 

@@ -64,11 +64,12 @@ def prepared_call(
 
 
 def _add(key: list[Hashable], values: Iterable[Any]) -> bool:
-    """Append attribute values to a cache key, each with its class; return whether the key is exact.
+    """Append attribute values to a cache key; return whether the key can be used.
 
-    It is exact if equal keys mean equal attributes: 1 is not True or 1.0, and 0.0 is not -0.0. It
-    is not exact after a NaN, whose bits can differ, an object that could change, or too many
-    values.
+    Each value is stored with its class, so that the keys of 1, 1.0 and True differ, as do those of
+    0.0 and -0.0. Returns False, and leaves the key incomplete, if a value is a NaN or of a class
+    that cannot be part of a key (only plain immutable values can), or if the key gets longer than
+    `_LONGEST` entries.
     """
     for value in values:
         kind = value.__class__
@@ -112,9 +113,10 @@ def _prepare(
     attributes: Mapping[str, object],
     device_id: int,
 ) -> PreparedCall | None:
-    """Return the first call that the added kernels or the backend prepare, or None, and report it.
+    """Prepare an op's kernel call and report the work to observers; return the call or None.
 
-    The kernels are tried in order of their priority; observers receive the work as one event.
+    Kernels that plugins added and the backend's own kernel are tried in order of priority; the
+    first that gives a call is used. Observers receive all this work as one "compile" event.
     """
     given = op, types, attributes, device_id
     with reporting("compile", f"prepare {op.name}", f"{backend.name}:{device_id}"):

@@ -67,7 +67,11 @@ class Folder:
         self.close()
 
     def folder(self, name: str, make: bool = False) -> Folder:
-        """Open and return the folder `name` in this one; make it first if `make` is true."""
+        """Open and return the subfolder `name`; if `make` is true, create it if it is missing.
+
+        Raises:
+            OSError: the subfolder is missing or cannot be created, or other users can change it.
+        """
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o700, dir_fd=self.descriptor)
@@ -77,7 +81,9 @@ class Folder:
         return os.listdir(self.descriptor)
 
     def open(self, name: str, flags: int = _READ) -> int:
-        """Open a file in this folder; return its descriptor.
+        """Open the file `name` in this folder; return its file descriptor.
+
+        `flags` are those of `os.open`, by default for reading.
 
         Raises:
             OSError: there is no such file, it is a link or not a regular file, or other users can

@@ -46,7 +46,7 @@ class Step:
         results: slots that it writes.
         single: whether the call returns one buffer handle rather than a tuple of handles.
         name: name of the op.
-        pure: whether the results depend on the operands alone and have memory of their own.
+        pure: whether the results depend on the operands alone and share no memory with them.
         op: the op, so that a backend can compute the step in its own way; None for a step that only
             `call` can run, such as a copy. A fused region is the op `region`.
         types: types of the operands, then of the results; None for an absent operand. A type may
@@ -97,9 +97,10 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a native program for a value it cannot compute, such as an int above 64 bits.
+    """Exception of a native program that meets a value it cannot compute with.
 
-    The program has changed nothing; the caller then runs the instructions one by one in Python.
+    An example is an int of more than 64 bits. The program raises it before it has changed any
+    buffer of the caller, which then runs the program's instructions one by one in Python.
     """
 
 
@@ -169,11 +170,11 @@ class Program:
         instructions: the instructions in order.
         params: slots of the buffer handles that each call receives.
         constants: buffer handles by slot; Python numbers for the slots in `hosts`.
-        hosts: the type of every slot that holds a Python number or a stack. Parameters and results
-            of such a type are Python numbers.
-        sizes: bytes of every slot.
-        places: byte offset in the arena of every slot; -1 for parameters, constants, results and
-            aliases.
+        hosts: slot -> type, for the slots that hold a Python number or a stack of saved values
+            rather than a buffer handle. A call takes and returns Python numbers for such slots.
+        sizes: size in bytes of the value in each slot, indexed by slot.
+        places: offset in bytes of each slot's value from the start of the arena, indexed by slot;
+            -1 for parameters, constants, results and aliases, which are not in the arena.
         shares: slot -> slot of the result in whose memory its value is kept until the result
             overwrites it.
         arena: bytes of the arena, the one block of memory that a call needs for all intermediate
@@ -185,9 +186,9 @@ class Program:
         level: the jit level (amount of optimisation) that the user chose, "O1" or "O2"; at O1 there
             is no control flow.
         types: the type of the value in every slot, as the instruction that writes it declares.
-        updates: position of an output -> position of the parameter whose new value it is; a
-            superset of `donations`. A backend that can use further ones of these buffers declares
-            them with `LinkedProgram.donations`.
+        updates: position of an output -> position of the parameter whose new value it is. It
+            contains all pairs of `donations`. A backend that can write more of these outputs into
+            their parameter's buffer says so in `LinkedProgram.donations`.
     """
 
     instructions: tuple[Instruction, ...]

@@ -127,14 +127,17 @@ class Backend:
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[np.generic], device_id: int
     ) -> Array:
-        """Copy the values of a device buffer to a C-contiguous host array.
+        """Return the values of a device buffer as a C-contiguous host array.
 
         The array may share memory with the buffer; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: Array, device_id: int) -> Handle | None:
-        """Return a buffer handle that shares a host array's memory and keeps it alive, or None."""
+        """Return a buffer handle that shares a host array's memory and keeps the array alive.
+
+        Returns None if the device cannot use this memory; the core then calls `copy_in`.
+        """
         return None
 
     def exclusive(self, handle: Handle, device_id: int) -> bool:

@@ -229,7 +229,8 @@ def _check_hooks(module: object) -> None:
 def _free(name: str, entry: Entry) -> str:
     """Return an unused key of the registry for a new entry.
 
-    It is `name` or, if that is taken, the name with the entry's package in parentheses.
+    It is `name` or, if that is taken, `name (origin)`, where the origin says which package
+    registered the entry. Apostrophes are appended while that is taken too.
     """
     if name not in _entries:
         return name
@@ -253,8 +254,9 @@ def _known(name: str) -> Entry | None:
 def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entry:
     """Register a backend, made as `spec` says, under its name and aliases; return its entry.
 
-    If the name or the interface version prevents that, the entry gets another key and the reason as
-    its problem.
+    If another backend owns the name, or the plugin was built for another major version of the
+    plugin interface, the entry is disabled: it is stored under an unused name, and its `problem`
+    states the reason. An alias that is already taken is ignored with a warning.
     """
     entry = Entry(spec.name, spec, source)
     if entry.other_version:

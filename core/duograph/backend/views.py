@@ -100,7 +100,11 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _axis_of(stride: int, shape: Sequence[int], dense: Sequence[int]) -> int | None:
-    """Return the axis of a dense array along which a step of `stride` elements leads, or None."""
+    """Return the first axis of a dense array along which `stride` elements are whole steps.
+
+    `dense` holds the strides of the array in elements. `stride` must be a multiple of the axis's
+    stride and shorter than the whole axis. Returns None if there is no such axis.
+    """
     for axis, step in enumerate(dense):
         if shape[axis] > 1 and stride and stride % step == 0 and stride // step < shape[axis]:
             return axis

@@ -96,7 +96,7 @@ _ELSEWHERE = {"kaiming": "he", "glorot": "xavier", "msra": "he", "gaussian": "no
 
 
 def _meant(name: str) -> str:
-    """Return which names of initialisers are like a name that none has."""
+    """Return the suggestion of similar names for an error message about an unknown initialiser."""
     known = sorted(n for n in _by_name if "_" in n or n in ("normal", "uniform", "zeros", "ones"))
     for theirs, ours in _ELSEWHERE.items():
         if name.lower().startswith(theirs):
@@ -168,7 +168,14 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Return (fan in, fan out) of a weight of shape (out, in, kernel...)."""
+    """Return (fan in, fan out), the numbers of inputs and outputs of one unit, for a weight.
+
+    A weight of shape (out, in, kernel...) has fans in * K and out * K, where K is the product
+    of the kernel sizes. For one axis, both are its size.
+
+    Raises:
+        ShapeError: the shape is 0-d.
+    """
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:

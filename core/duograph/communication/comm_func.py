@@ -60,7 +60,10 @@ def _returned(
 
 
 def _plain(owner: str, op: object, x: Tensor) -> str:
-    """Return `op` after checking that it is a reduction of these functions: all but ``"avg"``."""
+    """Return the reduction `op` if it is sum, prod, max or min and suits `x`; raise otherwise.
+
+    `owner` names the calling function in the error.
+    """
     if op == "avg":
         raise ArgumentError(f"{owner}: got op='avg'; wanted one of sum, prod, max, min")
     check_reduction(owner, op, x)

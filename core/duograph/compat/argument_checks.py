@@ -250,7 +250,7 @@ def check_type_name(
     """Return `arg_type`, a type or dtype, if it is one of `valid_types`.
 
     Raises:
-        TypeError: it is another one.
+        TypeError: `arg_type` is not among `valid_types`.
     """
     if arg_type not in list(valid_types):
         raise ArgumentError(
@@ -270,7 +270,8 @@ def check_subclass(
     """Check that a dtype is one of `template_types`.
 
     Raises:
-        TypeError: it is another one; `addition_error_info` is appended to the message.
+        TypeError: `type_` is not among them; `addition_error_info`, if given, is appended to the
+            message.
     """
     valid = template_types if isinstance(template_types, Iterable) else (template_types,)
     try:

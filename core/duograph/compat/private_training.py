@@ -134,7 +134,7 @@ def _auto_mixed_precision_rewrite(
     white_list: Sequence[type[Cell]] | None = None,
     black_list: Sequence[type[Cell]] | None = None,
 ) -> Cell:
-    """Make layers compute in `dtype`: those of a white list, or all but those of a black list.
+    """Make layers of the classes in `white_list`, or all but those in `black_list`, use `dtype`.
 
     Returns a Cell that calls the network and casts its 16-bit results to float32.
 
@@ -192,14 +192,17 @@ def _load_dismatch_prefix_params(
 
 
 def _handle_loss(loss: object) -> object:
-    """Return the mean of a loss as a float; of a tuple of Tensors, return the first Tensor."""
+    """Return the mean of a Tensor as a float, or the first item of a tuple or list of Tensors.
+
+    Any other loss is returned unchanged.
+    """
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss
     return float(np.mean(loss.asnumpy())) if isinstance(loss, Tensor) else loss
 
 
 def set_cur_net(net: Cell) -> None:
-    """Do nothing; in MindSpore: record the network of which checkpoints will be saved."""
+    """Do nothing; MindSpore's function records the network whose checkpoints will be saved."""
     del net
 
 
@@ -211,7 +214,7 @@ class _Function:
 
     @classmethod
     def apply(cls, *_: object, **__: object) -> NoReturn:
-        """Refuse to run.
+        """Raise an error, because user-defined functions with their own gradient are not supported.
 
         Raises:
             NotImplementedError: always.

@@ -152,7 +152,7 @@ def is_refused(value: object) -> bool:
 class _Refused:
     """Object in place of a name that cannot work: calling it raises an error with the reason.
 
-    Its attributes are such objects as well.
+    Reading any attribute of it returns another `_Refused`.
     """
 
     def __init__(self, name: str, reason: str) -> None:

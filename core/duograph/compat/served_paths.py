@@ -260,7 +260,7 @@ class _LastFinder:
 
 
 def serve_paths() -> None:
-    """Install the import hook."""
+    """Install the import hooks of this module, which make MindSpore's import paths importable."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
         sys.meta_path.append(_LastFinder())

@@ -82,8 +82,8 @@ class _Route:
     def owned(self, leaves: Sequence[Tensor]) -> list[bool]:
         """Return, for each of `donors`, whether the call may overwrite the buffer of that input.
 
-        It may if nothing refers to the buffer except the input's tensor and the call's own list of
-        handles. `leaves` are the tensors among the arguments.
+        The call may do so if nothing refers to the buffer except the input's tensor and the call's
+        own list of handles. `leaves` are the tensors among the arguments.
         """
         return [owns_buffer(leaves[v] if kind == "arg" else v, 1) for kind, v in self.donors]
 
@@ -332,7 +332,7 @@ class CompiledProgram:
         return True
 
     def fits(self) -> bool:
-        """Return whether the state tensors have the shapes and dtypes that were compiled for.
+        """Return whether the state tensors have the shapes and dtypes of the graph's inputs.
 
         A state tensor without a device is moved to the device of the program. The result is False
         if a state tensor is on another device.
@@ -372,8 +372,8 @@ class CompiledProgram:
     def is_for(self, slots: Slots) -> bool:
         """Return whether the program may serve a call with exactly these argument objects.
 
-        It may not if the function also reaches a list, dict or set argument in another way, such as
-        by a global variable, or if an argument is not the object that `only_for` requires at its
+        Returns False if the function also reaches a list, dict or set argument in another way, such
+        as by a global variable, or if an argument is not the object that `only_for` requires at its
         position.
         """
         if not all(slots.objects[i] is v for i, v in self.only_for.items()):

@@ -166,9 +166,9 @@ def _division() -> Division | None:
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
     """Return whether an error of the user's code cannot be raised while compiling.
 
-    It cannot if side effects precede the error, because they run only when the graph does; if a
-    condition that the graph computes decides whether the code is reached; or if the error holds a
-    graph value. The result is False for errors that say what cannot be compiled.
+    Returns True in three cases: side effects precede the error, and they take place only when the
+    graph runs; a condition computed by the graph decides whether the raising code is reached; or
+    the error holds a graph value. Returns False for errors that say what cannot be compiled.
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
@@ -445,7 +445,7 @@ class _Tracing:
         return self._put(value)
 
     def _put(self, value: Value) -> int:
-        """Make a value an output of the graph, unless it is one; return the output's position."""
+        """Return the position of a value among the graph's outputs; append it if it is missing."""
         root = self.ev.root
         found = root.value(value)
         k = self._index.get(found._id)

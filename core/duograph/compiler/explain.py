@@ -60,7 +60,8 @@ class Facts:
         captures: what the program treats as constant.
         reasons: for each compilation of the function, the field of the key that differed.
         divided: layouts and communication of a program that is divided among ranks.
-        sizes: programs that serve many sizes, or why there is none; see `compiler.symbolic`.
+        sizes: lines about the programs that serve many sizes of the arguments, and about why other
+            sizes were compiled separately; empty if there are no such lines.
     """
 
     name: str
@@ -148,7 +149,7 @@ def facts_of(
 
 
 def _divided(program: CompiledProgram) -> tuple[str, ...]:
-    """Return what `explain` says about how a program is divided among ranks."""
+    """Return the lines of `explain` on how a program is divided among ranks; () if it is not."""
     if program.divided is None:
         return ()
     names = [

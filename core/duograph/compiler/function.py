@@ -195,8 +195,8 @@ class JitFunction:
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
         """Call the compiled function with all checks on the arguments and captured values.
 
-        An error that carries a source line of the user leaves this call with a traceback from which
-        the frames of the framework are removed.
+        If an error is marked with the line of user code that caused it, the framework's own frames
+        are removed from its traceback before it is raised again.
         """
         try:
             return self._call(args, kwargs)
@@ -246,7 +246,8 @@ class JitFunction:
         """Return the cached program for the types of the arguments `given`, or None.
 
         The result is None if there is no such program, if its state or captured values have
-        changed, if an argument is not a plain Tensor, or while a gradient tape records.
+        changed, if an argument is not a plain Tensor, if arguments are the same object and the
+        program depends on that, or while a gradient tape records.
         """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -272,7 +273,9 @@ class JitFunction:
     def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
         """Register a program for lookup by argument types, so that later calls need no `JitKey`.
 
-        `given` are the arguments without the receiver of a method.
+        `args` are the positional arguments of the present call, `given` the same without the
+        receiver of a method. `entry` is the program's cache entry. The program is not registered if
+        this lookup cannot serve it, such as when an argument is not a plain Tensor.
         """
         program = entry.program
         if program.for_shared_tensors or runtime_state.thread_worlds:
@@ -295,8 +298,9 @@ class JitFunction:
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
         """Run a program while a gradient tape records.
 
-        If code needs a value that is known only when it runs, the Python function runs uncompiled
-        instead; at syntax level STRICT the error is raised.
+        If the derivative cannot be compiled, because its rules need the value of a tensor in
+        Python, the function runs uncompiled instead. In strict mode the error (NeedsValue) is
+        raised.
         """
         if entry.program.divided is not None:
             raise UnsupportedOpError(
@@ -373,7 +377,9 @@ class JitFunction:
     def strict(self) -> bool:
         """Return whether code that only Python can run is refused.
 
-        The options of the function decide, or else the `jit_config` or syntax level of the context.
+        Refused code raises an error; otherwise the function runs uncompiled. The function's own
+        options decide. If they leave it open, the `jit_config` of the context decides, and if that
+        leaves it open too, the syntax level of the context.
         """
         if self._strict is not None:
             return self._strict
@@ -540,8 +546,8 @@ class JitFunction:
     def _of_copy(self, target: Value) -> JitFunction:
         """Return the JitFunction for `target`, a copy of the Cell that this function belongs to.
 
-        It is a new JitFunction bound to `target`. The result is `self` if this function belongs to
-        no Cell.
+        The result is a new JitFunction with the same options, bound to `target`. If this function
+        belongs to no Cell, the result is the function itself.
         """
         if not isinstance(self._target, Cell):
             return self
@@ -563,7 +569,7 @@ class JitFunction:
 
 
 def _is_outermost() -> bool:
-    """Return whether the Python stack has no other call of a compiled function around this one."""
+    """Return whether only one call of a compiled function is on the Python stack of this thread."""
     frame = sys._getframe(1).f_back
     while frame is not None:
         if frame.f_code is JitFunction.long_call.__code__:

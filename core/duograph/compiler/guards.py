@@ -186,7 +186,7 @@ def _all_unchanged(captures: list[Capture]) -> bool:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a captured attribute of an object is plain data stored in its class."""
+    """Return whether a captured attribute is plain data that the class of its object defines."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)

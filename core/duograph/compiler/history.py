@@ -78,9 +78,9 @@ def _new_cause(
     """Return the part of the cache keys that varies most and that needs a warning, or None.
 
     Before the first warning, it is the part with the most different values. Later, parts that the
-    user was warned about are excluded, and so are parts with at most `FEW` values. A part that
-    varies only together with an excluded one, such as the shapes of two arguments, has the same
-    cause; it is also excluded, unless the advice for it is different.
+    user was warned about are excluded, and so are parts with at most `FEW` (8) different values. A
+    part that varies only together with an excluded one, such as the shapes of two arguments, has
+    the same cause; it is also excluded, unless the advice for it is different.
 
     Returns:
         (name of the part, its value in every key).

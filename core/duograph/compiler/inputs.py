@@ -38,9 +38,10 @@ def read_input(
     """Return the handle, number or object to pass for one input of a program in this call.
 
     Args:
-        source: the input, as (kind, source).
+        source: the input, as (kind, source), where the kind is a string such as "arg" and the
+            source is, for example, the position of a tensor argument.
         leaves: the tensors among the arguments.
-        numbers: the mutable numbers among the arguments.
+        numbers: the Python numbers among the arguments that `mutable` marks as run-time inputs.
         containers: the lists, dicts and sets among the arguments.
         device: the device on which the program runs; a captured tensor without a device is moved to
             it.

@@ -208,8 +208,10 @@ class JitCall:
     ) -> Compiled | Interpreted | None:
         """Compile the function for the call with numbers that vary as inputs.
 
-        Returns None if no number varies or if the function needs their values. The call then has
-        them as constants, also in later calls.
+        A number varies if several different values of it have been compiled as constants. If a
+        program with such numbers as inputs cannot be made, or would be slower, they stay constants
+        in this call and in all later ones. Returns None if the caller must compile the function
+        with constants.
         """
         cache, function = self.cache, self.function
         numbers = cache.numbers
@@ -250,7 +252,7 @@ class JitCall:
         return entry
 
     def _use(self, args: Args, given: Args, kwargs: Kwargs) -> None:
-        """Replace the arguments, the key and the run-time inputs of the call."""
+        """Replace the call's arguments; recompute its cache key and run-time inputs from them."""
         found = bind_call(given, kwargs, self.function._device())
         assert found is not None  # an earlier key of the call has moved all tensors to the device
         self.args, self.given, self.kwargs = args, given, kwargs
@@ -263,8 +265,8 @@ class JitCall:
         """Return a program with numbers as inputs; None if it cannot be made or would be slower.
 
         Args:
-            constant: a program of the function in which the numbers are constants; None: any
-                control flow is accepted.
+            constant: a program of the function in which the numbers are constants. A new program
+                with more control flow than this one counts as slower. None skips this comparison.
             shared: which tensor arguments are the same object, as `CompiledProgram.shared` returns
                 it.
         """

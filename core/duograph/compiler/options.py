@@ -278,9 +278,10 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
 
 
 def _mutable_inside(value: Value) -> Value:
-    """Return the graph value of a constant number that compiled code itself passes to `mutable`.
+    """Return a constant as a run-time value of the graph, for code that calls `mutable` on it.
 
-    Tuples, lists and dicts are converted item by item; any other value is returned unchanged.
+    Called while a function is being compiled. A number becomes a node of the graph. Tuples, lists
+    and dicts are converted item by item; any other value is returned unchanged.
     """
     builder = staged_builder()
     if isinstance(value, (bool, int, float)):

@@ -158,7 +158,7 @@ def _program(
 def _fusion(
     before: Graph, after: Graph, device: Device, level: str, state: Sequence[int]
 ) -> list[dict[str, object]]:
-    """Return, for each node of the graph before fusion, why it was fused with others or not.
+    """Return a dict for each node of the graph `before`: its kernel, and why it was fused or not.
 
     `after` is the graph after fusion. `state` has the positions of inputs that are state tensors
     which the function never writes.
@@ -244,7 +244,7 @@ def _nbytes(graph: Graph, values: Sequence[int]) -> int:
 
 
 def _memory(plan: InspectedPlan, graph: Graph) -> dict[str, object]:
-    """Return a memory plan as JSON-like data: memory blocks over the steps of the program."""
+    """Return a memory plan as JSON-like data: the steps, and when each block is in use."""
     nodes = _by_attributes(graph)
     steps: list[list[Any]] = []  # [op, position of its node or -1]
     writers: dict[int, tuple[str, str, int]] = {}
@@ -321,7 +321,7 @@ class _Watch(observers.Observer):
 def _times(
     executable: Executable, handles: Sequence[Handle], graph: Graph, device: Device
 ) -> dict[str, float]:
-    """Return a dict: position of a node -> seconds of its kernels in one run.
+    """Return a dict: position of a node, as text -> seconds of its kernels in one run.
 
     The seconds are the median of several runs. `handles` are the inputs of the runs. The dict is
     empty for a program that raises an error, such as that for an index out of range.
@@ -448,7 +448,7 @@ def _main_source(function: Value) -> tuple[str, int, int] | None:
 
 
 def _sources(graphs: GraphFacts, main: tuple[str, int, int] | None) -> list[dict[str, Any]]:
-    """Return the parts of source files that nodes come from: the function first, then others."""
+    """Return the source code that nodes come from: first the function `main`, then others."""
     lines: dict[str, set[int]] = {}
     for head in graphs.heads:
         if head[3] >= 0:

@@ -265,7 +265,8 @@ def template_of(
         ev: the evaluation of the function.
         value: the result.
         put: function that makes a value an output of the graph, and returns its position.
-        leaves: for each tensor argument its graph value, and the value id that it had at first.
+        leaves: for each tensor argument its graph value, and the id of this value before the
+            function wrote to the argument; the id is None if the argument is also a state tensor.
         containers: copies of the lists, dicts and sets among the arguments.
 
     Raises:
@@ -335,7 +336,9 @@ class _TemplateMaker:
         return found
 
     def _outside(self, value: Value) -> _Outside:
-        """Return the placeholder of an outside container; each call returns the container itself.
+        """Return the placeholder of a container from outside the function, such as a global list.
+
+        Each call then returns this container itself, not a copy.
 
         Raises UnsupportedSyntaxError if the container holds a graph value.
         """

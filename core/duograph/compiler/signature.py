@@ -85,7 +85,7 @@ def _items(wanted: Value) -> Value:
 
 
 def _pairs(want: Value, x: Value, place: str) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield (description, declared Tensor, given Tensor) for an argument and the items in it.
+    """Yield (description, declared Tensor, given Tensor) for each Tensor in an argument.
 
     `want` is the declared argument, `x` the given one, and `place` its description for messages.
     """

@@ -227,7 +227,11 @@ class Family:
         self.failures += 1
 
     def varying(self, shapes: Shapes) -> list[Axis]:
-        """Return the axes whose size in `shapes` differs from that in some earlier call."""
+        """Return the axes whose sizes vary.
+
+        An axis varies if its size in `shapes` differs from its size in at least one call that was
+        compiled before.
+        """
         return [
             (i, axis)
             for i, shape in enumerate(shapes)
@@ -262,8 +266,9 @@ class SymbolicPrograms:
     def specialised(self, call: JitCall) -> CompiledProgram | None:
         """Return a program for a call, made from a symbolic program for its sizes, or None.
 
-        If the result is None, the caller compiles the call. The function is evaluated with symbols
-        if sizes have varied often enough.
+        If no symbolic program fits, the function is evaluated with symbols for the axes whose sizes
+        differ between calls; by default this needs at least two compiled calls before. If the
+        result is None, the caller compiles the function for the exact sizes of the call.
         """
         shapes = tuple([x._type.shape for x in call.slots.leaves])
         if call.function.dynamic in _NEVER or not any(shapes) or dividing() is not None:
@@ -326,7 +331,8 @@ class SymbolicPrograms:
         """Evaluate the function with symbols for the axes whose sizes vary.
 
         If the size of an axis is used as a number, the axis is marked as fixed and the evaluation
-        is repeated. Returns None if no axis varies or the evaluation fails.
+        is repeated. Returns None if no axis varies, if the present size of a varying axis is 0 or
+        1, or if the evaluation fails.
         """
         varying = dict(open_axes(call.function._input_signature, call.given))
         if len(family.seen) >= (1 if call.function.dynamic else 2):
@@ -349,6 +355,8 @@ class SymbolicPrograms:
         for them.
 
         Returns None if the evaluation fails or no axes are left; the reason is stored in `family`.
+        Also returns None, without a reason, if a size is used as a number although the family
+        already has symbolic programs.
         """
         while axes:
             try:
@@ -384,8 +392,9 @@ def _symbolic_types(
 ) -> tuple[Scope, list[TensorType], dict[Axis, Dim]]:
     """Return a new scope, the types of the tensor arguments with symbols, and each axis's symbol.
 
-    Axes that have had equal sizes in every call share a symbol, unless the user declared them with
-    different descriptions. The program then serves only calls in which these sizes are equal.
+    `axes` maps each axis to the `Symbol` that the user declared for it, or None. Axes with the same
+    declaration, or with none, that have had equal sizes in every call get one common symbol. The
+    program then serves only calls in which the sizes of these axes are equal.
     """
     scope = Scope()
     symbols: dict[Axis, Dim] = {}
@@ -467,9 +476,10 @@ def _evaluated_for_others(
 ) -> SymbolicProgram | dict[Axis, str]:
     """Evaluate a function again with other example sizes, after it used some sizes as numbers.
 
-    `pinned` has the axes of these sizes. The sizes of the call may equal other numbers by chance,
-    such as the size of a Parameter. The result is that of `_evaluated`; it is `pinned` if the
-    function cannot be evaluated with the other sizes.
+    A size of the call may equal another number by chance, such as the size of a Parameter, and
+    thus seem to be a fixed number. The new example sizes are twice those in `shapes`. `pinned` maps
+    each axis whose size was used as a number to the place where this happened. The result is that
+    of `_evaluated` for the new sizes, or `pinned` if that evaluation raises an error.
     """
     try:
         return _evaluated(call, family, axes, _doubled(shapes, axes))
@@ -478,7 +488,7 @@ def _evaluated_for_others(
 
 
 def _traced_call(call: JitCall, sizes: Sizes) -> Traced:
-    """Evaluate the function of a call with symbolic sizes; return the evaluated call.
+    """Evaluate the function of a call with symbolic sizes; return its graph, inputs and writes.
 
     Raises:
         DuographError: the program has something that cannot be specialised.

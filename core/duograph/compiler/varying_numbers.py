@@ -42,7 +42,10 @@ class VaryingNumbers:
         self._seen: dict[Place, set[tuple[type, int | str]]] = {}
 
     def varying(self, given: Args, kwargs: Kwargs) -> set[Place]:
-        """Note the numbers of a call that is being compiled; return those that vary.
+        """Record the numbers passed to a call that is being compiled; return which arguments vary.
+
+        An argument varies once it has had at least three different values in such calls. The result
+        has the position of each varying positional argument and the name of each keyword argument.
 
         Args:
             given: the positional arguments.
@@ -61,12 +64,12 @@ class VaryingNumbers:
     def marked(
         self, given: Args, kwargs: Kwargs, more: Iterable[Place] = ()
     ) -> tuple[Args, Kwargs]:
-        """Return the arguments of a call, with the numbers that are inputs marked as such.
+        """Return the arguments of a call, with `mutable` applied to the numbers that are inputs.
 
         Args:
             given: the positional arguments.
             kwargs: the keyword arguments.
-            more: further arguments to mark.
+            more: positions or keyword names of further arguments to mark.
         """
         places = self.inputs.union(more)
 
@@ -77,7 +80,10 @@ class VaryingNumbers:
         return positional, {k: made(k, v) for k, v in kwargs.items()}
 
     def keep_constant(self, places: Iterable[Place] | None = None) -> None:
-        """Make arguments constants from now on; all inputs if none are given."""
+        """Make the arguments at `places` constants from now on; None stands for all present inputs.
+
+        A place is the position or the keyword name of an argument.
+        """
         self.constants.update(self.inputs if places is None else places)
         self.inputs -= self.constants
 
@@ -97,7 +103,10 @@ def is_no_slower(graph: Graph, constant: Graph) -> bool:
 
 
 def _slow_nodes(graph: Graph, seen: set[int]) -> int:
-    """Return the number of nodes that choose, repeat, or call, in a graph and its sub-graphs."""
+    """Return how many branches, loops and calls (of graphs or of Python) a graph contains.
+
+    Nodes of sub-graphs count too. `seen` holds the ids of graphs already counted.
+    """
     if id(graph) in seen:
         return 0
     seen.add(id(graph))

@@ -54,7 +54,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A test call that must raise `exception`, with a message that matches `pattern`."""
+    """A test call that must raise `exception`, with a message in which regex `pattern` is found."""
 
     args: tuple[object, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -66,7 +66,8 @@ class Make:
     """Factory of random test arrays of one dtype: `make(3, 4)` returns an array of shape (3, 4).
 
     Values are uniform in [low, high], clipped to the range of the dtype. The default range is -2 to
-    2, and -5 to 5 for integers. Of complex values, the real and the imaginary part are uniform.
+    2, and -5 to 5 for integers. Of complex values, the real and the imaginary part are
+    uniform. Bools are True or False with equal probability.
     """
 
     def __init__(self, dtype: DType, seed: str = "") -> None:
@@ -97,7 +98,12 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """Return an array of distinct values, as far as the dtype allows, for sorting tests."""
+        """Return an array of values in random order, all distinct as far as the dtype allows.
+
+        Floating values are multiples of `step` around 0. Integers are from 0 to 119; they occur
+        repeatedly in arrays of more than 120 elements. `dtype` None stands for the dtype of the
+        factory.
+        """
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
         values = self.rng.permutation(size)
@@ -110,7 +116,11 @@ class Make:
         return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
 
     def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Return a non-contiguous array: every second element, with reversed axes."""
+        """Return an array of the given shape whose elements are not contiguous in memory.
+
+        It is a transposed view of every second element of a larger array, with values between `low`
+        and `high` as in `make(...)`. An array with no axes is contiguous.
+        """
         doubled = (*reversed(shape),) if shape else ()
         if not doubled:
             return self(low=low, high=high)
@@ -118,7 +128,11 @@ class Make:
         return wide[..., ::2].transpose()
 
     def special(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Return an array of floating values, among them NaN, both infinities and both zeros."""
+        """Return an array whose first elements are NaN, both infinities and both zeros.
+
+        The other elements are between `low` and `high`. An array of fewer than five
+        elements has only the first of these values, as many as fit.
+        """
         out = self(*shape, low=low, high=high)
         flat = out.reshape(-1)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0]
@@ -225,7 +239,7 @@ class OpCase:
 
 
 def of_op(function: Callable[..., object]) -> Op | None:
-    """Return the op that a function of `duograph.ops` wraps; None unless it wraps a single op."""
+    """Return the op that `function` is or wraps; None if it wraps no op or several."""
     if isinstance(function, Op):
         return function
     found = getattr(function, "op", None)
@@ -236,7 +250,7 @@ def of_op(function: Callable[..., object]) -> Op | None:
 
 
 def by_shape(*rows: tuple[Any, ...], **kwargs: object) -> Samples:
-    """Return a function that yields one test sample for each of the given rows.
+    """Return a function that yields one test sample per row; nan rows only for inexact dtypes.
 
     A row is the kind of sample, the shape of the first operand, and the other positional arguments;
     `kwargs` are passed to every call.

@@ -24,7 +24,7 @@ def read(path: str) -> dict[str, Any]:
     """Return the content of a JSON report.
 
     Raises:
-        ValueError: the file is not a report, or is a report of another version of duograph.
+        ValueError: the file is not a report, or its format is of another version of duograph.
         OSError: the file cannot be read.
     """
     text = pathlib.Path(path).read_text(encoding="utf-8")
@@ -45,9 +45,9 @@ def read(path: str) -> dict[str, Any]:
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
     """Return (lines of text about what differs between two reports, whether the new one is worse).
 
-    The new report is worse if a test that passed has failed, or if a level of conformance that the
-    old one reached is lost. Tests that only one of the reports contains are counted, but do not
-    make it worse.
+    The new report is worse if the outcome of any test is worse than in the old one (for example
+    failed or skipped, where it passed), or if a level of conformance that the old report reached is
+    lost. A test that only one report contains does not make the new one worse.
     """
     lines = [f"old: {old['title']}, {old['plugin']}", f"new: {new['title']}, {new['plugin']}"]
     for name, report in (("old", old), ("new", new)):

@@ -95,7 +95,7 @@ def read_failing(results: object) -> list[Array]:
     """Read the results of a call that must fail, because a device may report errors only at a read.
 
     Raises:
-        DeferredIndexError: an asynchronous device reported the index only when a value was read.
+        DeferredIndexError: the device reported an index out of range only when a value was read.
     """
     try:
         return results_of(results)
@@ -115,7 +115,10 @@ class DeferredIndexError(IndexError):
 def difference(
     got: ArrayLike, want: ArrayLike, tolerance: Tolerance, exact_dtype: bool = True
 ) -> str | None:
-    """Describe the first difference of two arrays beyond a tolerance, or return None."""
+    """Describe the first difference of two arrays beyond a tolerance, or return None.
+
+    Different shapes are a difference; so are different dtypes if `exact_dtype` is True.
+    """
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shapes differ\ncomputed  {got.shape}\nexpected  {want.shape}"
@@ -140,7 +143,7 @@ def difference(
 
 
 class _Reached:
-    """The largest difference that the current test found, divided by its tolerance."""
+    """Holds the largest ratio of a difference to its tolerance that the current test has found."""
 
     share: float = 0.0
 
@@ -151,7 +154,11 @@ def start_test() -> None:
 
 
 def share_reached() -> float:
-    """Return the current test's largest difference of finite floats, divided by its tolerance."""
+    """Return the largest ratio of a difference to its tolerance in the current test.
+
+    Only elements where both the result and the expected value are finite floats count. For example,
+    1.0 means that an element differed by exactly its tolerance.
+    """
     return _Reached.share
 
 

@@ -63,9 +63,9 @@ def _all_gather(comm: Communicator, n: int) -> None:
 
 
 def _all_to_all(comm: Communicator, n: int) -> None:
-    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s.
+    """Check all_to_all: rank r sends n + r + 2 * s bytes to rank s, also where r = s.
 
-    Only rank 0 sends nothing to itself.
+    The exception is r = s = 0: rank 0 sends no bytes to itself.
     """
 
     def count(r: int, s: int) -> int:
@@ -87,7 +87,7 @@ def _broadcast(comm: Communicator, n: int) -> None:
 
 
 def _messages(comm: Communicator, n: int) -> None:
-    """Check that messages arrive by tag: of two messages, the second is received first."""
+    """Check that tags select messages: the receive of the second message is posted first."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     if after == comm.rank:
         return
@@ -156,7 +156,7 @@ def check(comm: Communicator, lengths: Sequence[int] = LENGTHS) -> list[str]:
 
 
 class OnDevice:
-    """The state of a device test: the device transfers `d`, the rank, and copy functions."""
+    """What a device test uses: the engine's device transfers `d`, the rank and the device."""
 
     def __init__(self, d: DeviceTransfers, comm: Communicator, device: Device) -> None:
         self.d, self.rank, self.size, self.device = d, comm.rank, comm.size, device
@@ -167,7 +167,7 @@ class OnDevice:
         return to_device(self.backend, np.ascontiguousarray(array), self.device.index)
 
     def get(self, handle: Handle, n: int, dtype: DType | None = None) -> Bytes:
-        """Copy n elements of a buffer to the host; `dtype` None means bytes."""
+        """Copy n elements of `dtype` from a buffer to the host; None stands for uint8."""
         kind = np.dtype(np.uint8) if dtype is None else dtype.np
         return from_device(self.backend, handle, (n,), kind, self.device.index)
 
@@ -187,9 +187,9 @@ def _device_broadcast(on: OnDevice, n: int) -> None:
 
 
 def _device_exchange(on: OnDevice, n: int) -> None:
-    """Check `exchange`: rank r sends n + r + 2 * s bytes to rank s, in two parts.
+    """Check `exchange`: rank r sends n + r + 2 * s bytes to rank s in two parts, also where r = s.
 
-    Only rank 0 sends nothing to itself.
+    The exception is r = s = 0: rank 0 sends no bytes to itself.
     """
 
     def count(r: int, s: int) -> int:

@@ -58,7 +58,10 @@ def without_location(arguments: Any) -> Any:
 
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Return whether two outputs are equal, with numbers compared to about six digits."""
+    """Return whether two lists of printed words are equal, with a tolerance for numbers.
+
+    Numbers may differ by 2e-5 times the second one plus 1e-6. NaN equals NaN.
+    """
     return len(a) == len(b) and all(map(_same_word, a, b))
 
 
@@ -80,8 +83,9 @@ def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) ->
     Args:
         a, b: the values.
         where: name of the values, for the text.
-        near: tolerance for floating numbers, both relative and absolute; NaN equals NaN. 0 allows
-            only -0.0 in place of 0.0; None compares bits.
+        near: tolerance, both relative and absolute, for elements of floating arrays. With 0 they
+            must be equal, where -0.0 equals 0.0; with None they must also have the same sign bit.
+            NaN always equals NaN. Python numbers must be equal whatever `near` is.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _array_difference(a, b, where, near)

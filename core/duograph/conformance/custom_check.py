@@ -84,8 +84,10 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
 def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Call an operator repeatedly, with different contents of free memory; return its results.
 
-    An operator that reads memory which it has not written then returns different results. The
-    return value is a snapshot (`compare.snapshot`).
+    An operator that leaves elements of its results unwritten then returns different results. The
+    return value is a snapshot (`compare.snapshot`) of the first of these calls.
+
+    Raises BackendError if two calls differ, or if a call changed an input.
     """
     before = snapshot(list(inputs))
     first = operator(*inputs)

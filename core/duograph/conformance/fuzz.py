@@ -87,7 +87,7 @@ class Choices:
 
     @classmethod
     def of(cls, seed: int, number: int) -> Choices:
-        """Return the source of the decisions for program `number` of a seed."""
+        """Return the source of decisions for program `number` of a seed, the same at each call."""
         return cls(rng=random.Random(f"{seed}/{number}"))
 
 
@@ -97,7 +97,7 @@ class Finding:
 
     Attributes:
         name: seed and number of the program, such as ``1/250``.
-        text: what differs.
+        text: what differs, or how the process ended.
         program: the smallest program that was found to fail, as text with its inputs; "" if
             unknown.
     """
@@ -113,10 +113,12 @@ class Finding:
 def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
     """Run a program eagerly and compiled; return "agrees", "refused", "left out" or a difference.
 
+    A program is refused if the compiler raises an error that the program allows.
+
     Args:
         program: the program.
         level: the jit level (amount of optimisation) of the compiled run. At O0 the results must
-            agree bit for bit.
+            agree bit for bit, unless the program is marked `rounded`.
         absent: names of dtypes that the device lacks; programs that use one are left out.
     """
     if any(re.search(rf"\b{name}\b", program.source) for name in absent):
@@ -179,8 +181,8 @@ def shrunk(
     Args:
         numbers: the decisions of a failing program.
         fails: function that returns whether a program fails.
-        replays: most programs to try.
-        kind: one of `KINDS`.
+        replays: largest number of programs to try.
+        kind: which generator made the program from the decisions, a key of `KINDS`.
     """
     random_program = KINDS[kind]
     best = list(numbers)
@@ -208,7 +210,10 @@ def shrunk(
 def examine(
     seed: int, number: int, level: str, absent: Sequence[str], kind: str = "programs"
 ) -> tuple[str, str]:
-    """Run program `number` of a seed; return its verdict and, if it fails, a smaller one's text."""
+    """Run program `number` of a seed; return (verdict, text of a failing program or "").
+
+    If the program fails, a smaller failing program is searched for; both results are about it.
+    """
     choices = Choices.of(seed, number)
     text = verdict(KINDS[kind](choices), level, absent)
     if not is_failure(text):
@@ -238,7 +243,11 @@ def run(
 
 
 def _work(options: argparse.Namespace, numbers: Sequence[int], out: Connection) -> None:
-    """Run programs in a worker process and send each verdict through the connection `out`."""
+    """Run the programs with these numbers in a worker process; send each verdict through `out`.
+
+    A message (number, None, "") announces a program, (number, verdict, smaller program) follows it,
+    and None ends the series.
+    """
     debug = numbers[0] // CHUNK % DEBUG_EVERY == 0
     context.set_context(device_target=options.device, device_id=0, debug=debug)
     absent = absent_dtypes(options.device)
@@ -260,7 +269,7 @@ def absent_dtypes(device: str) -> list[str]:
 
 
 class _Worker:
-    """A worker process that runs one chunk of programs, from its parent's viewpoint."""
+    """The parent's record of a worker process, which runs one chunk of programs."""
 
     def __init__(self, options: argparse.Namespace, numbers: Sequence[int]) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -272,7 +281,10 @@ class _Worker:
         self.heard = time.monotonic()
 
     def stop(self, text: str) -> Finding:
-        """Kill a process that hangs or crashed; return its current program as a finding."""
+        """Kill a worker that hangs or crashed; return a finding about its current program.
+
+        `text` says what happened. The program is removed from those left to run.
+        """
         self.process.kill()
         self.process.join()
         return Finding(str(self.left.pop(0)), text)
@@ -312,7 +324,7 @@ class _Campaign:
                 self.report("so far")
 
     def _hear(self, worker: _Worker) -> bool:
-        """Receive one message of a worker process; return whether the process is finished."""
+        """Handle one message of a worker process; return whether the worker has finished."""
         worker.heard = time.monotonic()
         try:
             message = worker.inbox.recv()
@@ -332,7 +344,11 @@ class _Campaign:
         return False
 
     def _break(self, worker: _Worker, text: str) -> bool:
-        """Record a program that ended its process; queue the rest for another process."""
+        """Record that a program crashed or hung its worker; return True, as the worker has ended.
+
+        `text` says what happened. The programs that the worker had not yet run are queued for
+        another one.
+        """
         finding = worker.stop(text)
         finding.name = f"{self.options.seed}/{finding.name}"
         self._found(finding)
@@ -345,7 +361,7 @@ class _Campaign:
         say(f"{finding}\n")
 
     def report(self, when: str) -> None:
-        """Print how many programs had each outcome; `when` begins the line."""
+        """Print one line: the text `when`, then how many programs so far had each outcome."""
         self.reported = time.monotonic()
         seconds = self.reported - self.began
         done = sum(self.seen.values()) + len(self.findings)

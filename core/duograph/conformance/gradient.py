@@ -63,7 +63,10 @@ class Problem:
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Compute the function that is differentiated, as NumPy arrays."""
+        """Return the values at `inputs` of the function that is differentiated, as NumPy arrays.
+
+        It is the tested function or, for second derivatives, that function's gradient.
+        """
         if self.order == 1:
             return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
         return self._pulled(inputs, self._seeds_for(inputs))
@@ -107,7 +110,10 @@ class Problem:
         return [t.asnumpy() for t in found]
 
     def weights(self) -> list[Array]:
-        """Return the weights of the results in the sum that is differentiated."""
+        """Return the weights of the results in the sum that is differentiated.
+
+        They are `seeds` or, for second derivatives, `second_seeds`, which `gradients` has made.
+        """
         found = self._seeds_for(self.inputs) if self.order == 1 else self.second_seeds
         assert found is not None
         return found
@@ -128,15 +134,18 @@ def tensors_in(value: object) -> list[Tensor]:
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
-    """Return the real inner product of two arrays; complex numbers count as pairs of reals."""
+    """Return the sum of the real inner products of the arrays in `a` with those in `b`, in pairs.
+
+    A complex number counts as a pair of real numbers.
+    """
     return float(sum(np.sum((np.conj(x) * y).real) for x, y in zip(a, b, strict=True)))
 
 
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
     """Describe where a sample's gradients disagree with finite differences, or return None.
 
-    Derivatives along two random directions are compared first. If one disagrees, every element is
-    compared, so that the message can name the first wrong element.
+    Derivatives along two random directions are compared first. If one disagrees, the elements
+    of all small arrays are compared, so that the message can name the first wrong element.
     """
     weights = problem.weights()
 
@@ -162,7 +171,11 @@ def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | N
 def _first_element(
     problem: Problem, gradients: Sequence[Array], derivative: Callable[[Sequence[Array]], float]
 ) -> str | None:
-    """Describe the first element whose gradient disagrees with finite differences, or None."""
+    """Describe the first element whose gradient disagrees with finite differences, or return None.
+
+    `derivative` returns the derivative along a direction, by finite differences. Arrays of more
+    than 200 elements are skipped.
+    """
     for k, array in enumerate(problem.inputs):
         if array.size > 200:
             continue

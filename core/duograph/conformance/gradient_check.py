@@ -148,12 +148,19 @@ def _filled(value: object, leaves: Iterator[object]) -> Any:
 
 
 def _of_leaves(fn: TensorFunction, given: Sequence[object]) -> TensorFunction:
-    """Convert a function of nested containers to one that takes their leaves as arguments."""
+    """Convert a function of nested containers to one that takes their leaves as arguments.
+
+    `given` are arguments of `fn`, whose nesting the converted function rebuilds.
+    """
     return lambda *leaves: fn(*_filled(given, iter(leaves)))
 
 
 def _computed_in(fn: TensorFunction, given: Sequence[object]) -> list[object]:
-    """Return the inputs converted to the widest dtypes that the device and the function accept."""
+    """Return `given` with floating Tensors as float64 and complex ones as complex128.
+
+    A Tensor is not converted if the device lacks the dtype. `fn` is called once with the converted
+    inputs; if it raises TypeError, the result is `given` unconverted. The random state is restored.
+    """
     dtypes = registry.backend(registry.current_device().name).dtypes
     wide = [
         x.astype(float64 if x.dtype.is_floating else complex128)
@@ -202,7 +209,10 @@ class _Problem:
         self.weights = [random_like(rng, o) for o in outs]
 
     def call(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Call the function with some inputs replaced; return its floating and complex results."""
+        """Call the function with `tensors` as the inputs at positions `wrt`.
+
+        Returns its floating and complex results. Raises ArgumentError if it returns no Tensor.
+        """
         given = list(self.given)
         for i, t in zip(self.wrt, tensors):
             given[i] = t
@@ -244,14 +254,21 @@ class _Problem:
         return found
 
     def of_gradients(self) -> _Problem:
-        """Return the problem whose function computes the gradients of this problem."""
+        """Return the problem whose function computes the gradients of this problem.
+
+        Its gradients are second derivatives of the function of this problem.
+        """
         weights = [Tensor(w) for w in self.weights]
         return _Problem(
             lambda *tensors: self.pulled(*tensors, *weights), [self.given[i] for i in self.wrt]
         )
 
     def check(self, order: int, mode: str, tolerance: float | None) -> GradientCheck:
-        """Compare the gradients of one mode, eager or compiled, with finite differences."""
+        """Compare the gradients of one mode, "eager" or "compiled", with finite differences.
+
+        `order` is only copied to the result. If `tolerance` is None, the tolerance follows from the
+        dtypes of the arrays.
+        """
         run = self.pulled if mode == "eager" else jit(self.pulled)
         set_rng_state(self.state)
         try:

@@ -124,7 +124,7 @@ class _Outcome:
 
 @dataclasses.dataclass
 class _Value:
-    """The result tensors of one op call in a compared run, with the user's source line."""
+    """The result tensors of one op call or graph node in a run, with the user's source line."""
 
     op: str
     file: str
@@ -175,7 +175,7 @@ class _Runs:
         return slots
 
     def _restore(self) -> None:
-        """Restore tensors, captured objects and the random state as before the first run."""
+        """Restore tensors, captured objects and the random state to those before the first run."""
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()
@@ -261,7 +261,7 @@ class _Runs:
         return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
 
     def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> None:
-        """Run the compiled graph node by node and log the value of each node."""
+        """Run the compiled graph node by node; append the tensor results of each node to `log`."""
         slots = self._slots(args, kwargs)
         program = self.program
         values: list[object] = []
@@ -299,7 +299,7 @@ def _line_by_line() -> Iterator[None]:
 
 
 class _Recorder:
-    """Receiver of a thread's op calls that runs each op eagerly and logs its results."""
+    """Stands in for a thread's graph builder: runs each op eagerly and logs its results."""
 
     staged = False
 
@@ -366,11 +366,12 @@ def _lines_of(graph: Graph) -> set[tuple[str, int]]:
 def _first_difference(
     eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
 ) -> tuple[_Value, _Value | None] | None:
-    """Return the first eager value that no graph node computes, with the node that should do it.
+    """Return (value, node) for the first eager value that no node of the graph equals, or None.
 
-    Returns None if there is no such value. A value is compared with the nodes of its source line,
-    in order. A node without a counterpart in the eager run, such as a cast or a part of a composite
-    op, is skipped. `lines` are the source lines that have nodes.
+    The node is the one that probably should compute the value. A value is compared with the nodes
+    of its source line, in order; nodes before the one that equals it are skipped. The returned node
+    is the first remaining one of that line with the same op, else the first remaining one, else
+    None. Values on source lines that are not in `lines`, the lines with nodes, are not compared.
     """
     waiting: dict[tuple[str, int], list[_Value]] = {}
     for node in nodes:

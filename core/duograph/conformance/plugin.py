@@ -104,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _option(config: pytest.Config, name: str) -> Any:
-    """Return the value of an option of the conformance suite; None if it is not defined."""
+    """Return the value of an option of the suite; None if this run lacks the suite's options."""
     return config.getoption(name, None) if config.stash.get(HAS_OPTIONS, False) else None
 
 
@@ -144,7 +144,10 @@ def _dtypes(names: str) -> list[DType]:
 
 
 def _share(text: str) -> tuple[int, int]:
-    """Return (K, N) for the value "K/N" of the option --share."""
+    """Return (K, N) for the value "K/N" of the option --share.
+
+    Raises pytest.UsageError unless 1 <= K <= N.
+    """
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise pytest.UsageError(f"--share: got {text!r}; wanted K/N, such as 1/3")
@@ -347,14 +350,14 @@ class _Collector:
             progress.keep(session, folder, found["name"])
 
     def pytest_sessionfinish(self) -> None:
-        """Send to the controlling process which options exclude tests, and the number of tests."""
+        """In a worker process, report the options that exclude tests, and the number of tests."""
         session = self.config.stash.get(SESSION, None)
         if session is not None and worker_of(self.config) is not None:
             self.config.workeroutput[SELECTED] = session.filters, session.selected  # type: ignore[attr-defined]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Receive what a worker sent at its end, in pytest-xdist's controlling process."""
+        """In the controlling process, store the filters and test count that a worker has sent."""
         found = getattr(node, "workeroutput", {}).get(SELECTED)
         if found is not None:
             session = session_of(self.config)
@@ -362,7 +365,7 @@ class _Collector:
 
 
 def _finite(share: float) -> float | None:
-    """Round a difference, in units of its tolerance, to four digits; None if it is not finite."""
+    """Round the ratio of a difference to its tolerance to 4 decimals; None if it is not finite."""
     return round(share, 4) if math.isfinite(share) else None
 
 

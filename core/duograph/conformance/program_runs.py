@@ -116,7 +116,7 @@ class Observation:
 
 
 def eager_jit(function: Any = None, **_: object) -> Any:
-    """Return the function itself; a replacement of `jit` in eager runs, with its arguments."""
+    """Return `function` itself; replaces `jit` in eager runs, and ignores the options of `jit`."""
     return (lambda f: f) if function is None else function
 
 
@@ -137,7 +137,10 @@ def execute(source: str, name: str, space: dict[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=256)
 def _code(source: str, name: str) -> types.CodeType:
-    """Return compiled source code, from a cache that all runs of a program use."""
+    """Return the code object of a source; cached, so that all runs of a program share it.
+
+    The source is registered with `linecache`, under a file name made from `name`.
+    """
     text = textwrap.dedent(source)
     file = f"<{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -192,7 +195,10 @@ def _copied(value: object) -> object:
 
 
 def total(value: object) -> Tensor:
-    """Return the sum of all floating elements of a nested value, as a 0-d Tensor."""
+    """Return the sum of all elements of the floating Tensors in a nested value, as a 0-d Tensor.
+
+    Only float16, float32 and float64 count. The sum is 0.0 if there are none.
+    """
     found: list[Tensor] = []
     _collect(value, found)
     out: Tensor = found[0].sum() if found else Tensor(0.0, ms.float32)
@@ -217,9 +223,9 @@ def _collect(value: object, found: list[Tensor]) -> None:
 def observe(program: Program, mode: str, level: str | None = "O0") -> list[Observation]:
     """Call the program's `f` and its gradients in `mode`; return what each call did.
 
-    The calls of `f` and those of each gradient have a new namespace. Later calls use cached
-    compiled code. There are two gradients: one differentiates `f` outside compiled code, the other
-    inside a compiled function.
+    There are two gradients: one differentiates `f` outside compiled code, the other inside a
+    compiled function. The program is loaded anew for the calls of `f` and for those of each
+    gradient, so that they share no state. Without `positions` and `weights` there is no gradient.
     """
     found: list[Observation] = []
     with settings_for(mode, level):
@@ -257,7 +263,7 @@ def _gradient(
 ) -> Callable[..., object]:
     """Return a function that computes the gradient of the function `f` in namespace `space`.
 
-    It is compiled if `where` is "inside".
+    The returned function is compiled if `where` is "inside" and `mode` is not "eager".
     """
     weights = eval(program.weights, space) if program.weights else None
     positions = program.positions or None

@@ -66,16 +66,19 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
 
 
 def _versions(session: Session) -> dict[str, str]:
-    """Return the facts, such as versions, that must be equal for a run to resume another one."""
+    """Return the device and versions of a run; a run may resume only one with the same ones."""
     return {"title": session.title, "plugin": session.plugin}
 
 
 def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return the last result of each test in a file of results; incomplete lines are ignored.
 
-    A test that was running when two runs ended counts as failed, because it has probably crashed
-    them. After a single such end it does not count, because the user may have interrupted the run.
-    `versions` are the facts that the file's first line must contain.
+    If the last run ended during a test, that test has no result. It counts as failed if the file
+    says that it also began in an earlier run, because it has then probably crashed both runs;
+    otherwise it is left out, because the user may have interrupted the run.
+
+    Raises pytest.UsageError if the first line of the file is not `versions`, the facts that must be
+    equal in the resumed and the present run.
     """
     lines = []
     for text in path.read_text(encoding="utf-8").splitlines():
@@ -94,7 +97,7 @@ def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str
 
 
 def ended(name: str, message: str) -> dict[str, object]:
-    """Return the result record of the test `name`, for a test that ended its process."""
+    """Return the result record, with text `message`, of a failed test that ended its process."""
     check, case, dtype = (*name.split("/"), None, None)[:3]
     return {
         "check": check, "case": case, "dtype": dtype, "outcome": "failed", "seconds": 0.0,
@@ -103,13 +106,16 @@ def ended(name: str, message: str) -> dict[str, object]:
 
 
 def start(session: Session, folder: str, name: str) -> None:
-    """Record that a test begins, so that a later run knows in which test this run ended."""
+    """Record that the test `name` begins.
+
+    If the run ends during the test, a resumed run can thus tell which test it was.
+    """
     with file_of(session, folder, "jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"begins": name}) + "\n")
 
 
 def keep(session: Session, folder: str, name: str) -> None:
-    """Append the result of a test to the file of results."""
+    """Append the result of the test `name`, as in `session.results`, to the file of results."""
     line = json.dumps({"name": name, **session.results[name]})
     with file_of(session, folder, "jsonl").open("a", encoding="utf-8") as file:
         file.write(line + "\n")

@@ -105,7 +105,7 @@ class _Writer:
         return text.replace("{{", "{").replace("}}", "}")
 
     def value(self) -> str:
-        """Return an expression for a Tensor, which either exists already or is computed."""
+        """Return an expression for an existing Tensor or for a computed one, chosen at random."""
         return self.of(COMPUTED) if self.choose(5) > 2 else self.of(HELD)
 
     def test(self) -> str:

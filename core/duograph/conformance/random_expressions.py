@@ -35,7 +35,7 @@ class Scope:
         lists: name of a list of vectors -> its length.
         dicts: names of dicts with the keys "a" and "b".
         objects: names of objects that the program creates.
-        numbers: names of Python numbers, known or unknown when compiling.
+        numbers: names of Python numbers; compiled code may know their values only at run time.
         functions: names of inner functions.
         loop: the innermost enclosing loop, "for" or "while", or "" outside loops.
         staged: whether the block runs only under a condition on a tensor.

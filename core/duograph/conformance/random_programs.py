@@ -236,7 +236,7 @@ class ProgramWriter(ExpressionWriter):
         scope.functions.append(name)
 
     def own_vectors(self, scope: Scope) -> list[str]:
-        """Return the vector variables that inner functions of the test program may rebind."""
+        """Return the names of vector variables in `scope` that an inner function may rebind."""
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
@@ -417,7 +417,10 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Append to the test program a statement that creates or changes a `Box` object."""
+        """Append to the test program a statement that creates or changes a `Box` object.
+
+        `Box` is a class that every generated program defines.
+        """
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -502,7 +505,7 @@ class ProgramWriter(ExpressionWriter):
         self.loop_else(scope)
 
     def loop_else(self, scope: Scope) -> None:
-        """Append to the test program, at random, an `else` block after a loop."""
+        """Append an `else` block to the loop that was just written, or, at random, nothing."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())

@@ -1,8 +1,9 @@
 """Random programs that use the sizes of their arguments, each called with many sizes.
 
-The sizes become symbolic at the third shape, so that one compiled program serves several of them.
-Sizes are computed with, compared, printed, stored outside, and used as shapes, bounds of slices,
-indices and numbers. `fuzz` runs the programs; one that runs line by line counts as refused there.
+The compiler makes the sizes symbolic when it compiles a function for the third shape; the compiled
+program then serves several sizes. The random programs compute with sizes, compare them, print them,
+store them outside the function, and use them as shapes, slice bounds, indices and numbers. `fuzz`
+runs the programs; it counts a program that cannot be compiled, and runs line by line, as refused.
 """
 
 from __future__ import annotations
@@ -161,7 +162,10 @@ class _Writer:
         return options[self.choose(len(options))]
 
     def expr(self, kind: str, depth: int) -> str:
-        """Return a random expression of a kind."""
+        """Return the source of a random expression, nested at most `depth` levels deep.
+
+        `kind` is a key of `TEMPLATES`, which lists the forms of expressions of each kind.
+        """
         known = self.names.get(kind, [])
         if known and self.choose(3) == 0:
             return self.pick(known)
@@ -170,7 +174,10 @@ class _Writer:
         return self.fill(self.pick(TEMPLATES[kind]), depth - 1)
 
     def fill(self, template: str, depth: int = 2) -> str:
-        """Return a template with its holes filled by random expressions."""
+        """Return a source template with each placeholder such as ``{z}`` replaced by an expression.
+
+        The letter in the placeholder is the kind of the expression; see `expr`.
+        """
 
         def hole(found: re.Match[str]) -> str:
             text = self.expr(found[1], depth)
@@ -183,7 +190,10 @@ class _Writer:
         return f"{kind}{self.count}"
 
     def block(self) -> list[str]:
-        """Return the lines of a nested block; names that it binds are not visible after it."""
+        """Return the indented source lines of a random block.
+
+        Later expressions do not use the names that the block binds.
+        """
         names = {k: list(v) for k, v in self.names.items()}
         self.depth += 1
         lines = [line for _ in range(1 + self.choose(2)) for line in self.statement()]
@@ -192,7 +202,7 @@ class _Writer:
         return ["    " + line for line in lines]
 
     def statement(self) -> list[str]:
-        """Return the lines of one random statement."""
+        """Return the source lines of one random statement."""
         form = self.choose(12 if self.depth < 2 else 7)
         if form < 3:
             kind = self.pick("rrwzzcpst")
@@ -212,7 +222,7 @@ class _Writer:
         return self.nested(form)
 
     def nested(self, form: int) -> list[str]:
-        """Return a condition or a loop with its block."""
+        """Return the source lines of an `if`, `for` or `while` statement, which `form` selects."""
         if form < 10:
             self.staged |= form == 9
             lines = [f"if {self.expr('q' if form == 9 else 'k', 1)}:", *self.block()]
@@ -245,10 +255,11 @@ class _Writer:
 
 
 def program(choose: Callable[[int], int]) -> Program:
-    """Return a random program of sizes, with inputs of several shapes.
+    """Return a random program that uses its arguments' sizes, with inputs of several shapes.
 
     Args:
-        choose: returns a number below its argument; it makes all decisions.
+        choose: function that returns an int from 0 to its argument - 1. It makes all decisions, so
+            that equal results of `choose` give equal programs.
     """
     cell = choose(5) == 4
     writer = _Writer(choose)

@@ -107,7 +107,7 @@ class Session:
         return [*self.filters, *left]
 
     def begin(self) -> None:
-        """Prepare one conformance test: select the device and reset the count of host ops."""
+        """Prepare one conformance test: select the device; reset measurements and `on_host`."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
@@ -166,29 +166,30 @@ class Session:
         return "case,dtype", [(c, d) for c in self.cases() for d in self.dtypes_of(c)]
 
     def compiled(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs for which the suite tests compiled code."""
+        """Return the parameters of tests of compiled code: ("case,dtype", list of such pairs)."""
         chosen = [(c, self.compiled_dtypes(c, self.dtypes_of(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def regions(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs for which the suite tests fused kernels.
+        """Return the parameters of tests of fused kernels: ("case,dtype", list of such pairs).
 
-        Compilers are slow, so a run with the options --quick and --share tests only every second
-        pair.
+        Compilers are slow, so a run with both options, --quick and --share, tests only every
+        second pair.
         """
         names, pairs = self.compiled()
         return names, pairs[::2] if self.quick and self.sampled else pairs
 
     def compiled_gradient(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs for which the suite tests gradients of compiled code."""
+        """Return ("case,dtype", list of such pairs), to test gradients of compiled code."""
         chosen = [(c, self.compiled_dtypes(c, self.differentiable_dtypes(c))) for c in self.cases()]
         return "case,dtype", [(c, d) for c, dtypes in chosen for d in dtypes]
 
     def whole(self) -> tuple[str, Sequence[object]]:
-        """Return the (case, dtype) pairs to test as whole compiled functions, if the backend can.
+        """Return ("case,dtype", list of such pairs), to test functions compiled as a whole.
 
-        A quick run omits these tests, since a compiler may take seconds for each; a run with the
-        option --share has every second case.
+        The list is empty in a quick run, since a compiler may take seconds for each test, and if
+        the backend can neither compile nor link whole functions. A run with the option --share
+        tests every second case.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
@@ -210,11 +211,17 @@ class Session:
         return "case,dtype", chosen
 
     def layouts(self) -> tuple[str, Sequence[object]]:
-        """Return the families of ops to test with operands in other memory layouts."""
+        """Return ("family,", 1-tuples of names): op families to test with strided operands.
+
+        The list is empty in a quick run.
+        """
         return "family,", [] if self.quick else [(name,) for name in families()]
 
     def layout_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the dtypes to test with operands in other memory layouts: one of each kind."""
+        """Return a case's dtypes to test with non-contiguous operands: at most one of each kind.
+
+        The kinds are bool, integer, float and complex.
+        """
         takes = self.dtypes_of(case)
         return [d for d in takes if d in QUICK] or takes[:1]
 
@@ -234,7 +241,7 @@ def _places() -> dict[int, int]:
 
 
 def _in_turn(case: OpCase, takes: Sequence[DType]) -> list[DType]:
-    """Return a list with one of the dtypes `takes`, which differs from case to case."""
+    """Return a list with one of the dtypes `takes`, chosen by the case's position; [] for none."""
     return [takes[_places()[id(case)] % len(takes)]] if takes else []
 
 
@@ -246,7 +253,10 @@ def _first(takes: Sequence[DType]) -> list[DType]:
 def over(
     which: Callable[[Session], tuple[str, Sequence[object]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that runs a test once for each parameter tuple of `which(session)`."""
+    """Return a decorator that runs a test once for each parameter set.
+
+    `which(session)` returns (comma-separated parameter names, list of tuples of their values).
+    """
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         test.conformance_parameters = which  # type: ignore[attr-defined]

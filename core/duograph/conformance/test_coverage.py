@@ -43,7 +43,10 @@ def test_every_op_has_a_case():
 
 
 def wanted_kinds(op: Op) -> set[str]:
-    """Return the kinds of test samples that an op with this signature must have."""
+    """Return the kinds of test samples that the case of `op` must have, such as "empty" or "nan".
+
+    They follow from the number of the op's operands, and from its dtypes and broadcasting.
+    """
     kinds = {"normal", "error"}
     if op.n_operands == 0:
         return kinds

@@ -88,7 +88,10 @@ class Program:
         return "\n  ".join(lines)
 
     def results(self, function: Callable[..., Tensor] | None = None) -> list[Array]:
-        """Return the program's value and its gradients with respect to both inputs."""
+        """Return the program's value and its gradients with respect to both inputs.
+
+        `function` is the program in compiled form; None runs the program eagerly.
+        """
         value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]
@@ -127,7 +130,7 @@ def test_fuzz_compiled(program):
 def test_parity(session):
     """Test that random functions have the same effects and gradients compiled and eager.
 
-    `make fuzz` runs more of them, at every level. A failure shows a small failing program.
+    `make fuzz` runs more of them, at every jit level. A failure shows a small failing program.
     """
     count = 6 if session.quick else 30 if session.sampled else 120
     for kind in KINDS:

@@ -79,7 +79,7 @@ class _Watch:
         case: the case that is being tested.
         declared: whether any kernel so far declares `PreparedCall.layouts`.
         calls: (op, dtypes and ranks of operands) -> number of kernel calls so far.
-        found: texts about the differences that were found.
+        found: one line of text for each wrong result that was found.
     """
 
     def __init__(self, backend: Backend, index: int) -> None:
@@ -148,7 +148,13 @@ class _Watch:
         given: Sequence[Handle],
         want: Sequence[tuple[TensorType, Array]],
     ) -> None:
-        """Call a kernel with views of operands; append to `found` what differs from `want`."""
+        """Call a kernel with views of operands; append a line to `found` for each wrong result.
+
+        A result is wrong if it differs from the one in `want` by more than the tolerance. The line
+        begins with `text`. An exception of the kernel counts as a wrong result too, except for
+        UnsupportedOpError and DTypeError, which are raised. Nothing is called if the kernel cannot
+        read these views.
+        """
         assert call.with_views is not None
         try:
             viewing = as_viewing(call.with_views(views), views)

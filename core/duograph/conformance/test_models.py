@@ -90,7 +90,10 @@ def _eager(name: str, device: str, whole: bool) -> Training:
 
 
 def check_near(got: Training, want: Training) -> None:
-    """Compare the first steps of two trainings, with a tolerance for the order of summation."""
+    """Raise AssertionError unless two trainings agree, except for the order of summation.
+
+    Their losses in the first steps, their Parameters and their final outputs are compared.
+    """
     np.testing.assert_allclose(got.losses, want.losses, rtol=1e-4, atol=1e-5)
     for name, array in want.state.items():
         np.testing.assert_allclose(got.state[name], array, rtol=1e-3, atol=1e-4, err_msg=name)

@@ -60,9 +60,10 @@ def _observing() -> Iterator[_Listed]:
 
 @pytest.fixture
 def program(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
-    """Fixture with the functions of `PROGRAM` as a user's module, so that events have lines.
+    """Fixture that imports the source text `PROGRAM` as a module and returns the module.
 
-    It turns off debug mode, whose checks read every result back.
+    The module has a file, so that the events of its kernels carry source lines. The fixture turns
+    off debug mode, because its checks read every result back to the host.
     """
     path = tmp_path / "observed_program.py"
     path.write_text(PROGRAM)

@@ -39,7 +39,10 @@ def mul_rule():
 
 
 def check(name: str, program: KnownProgram, mode: str, capsys) -> None:
-    """Run a program in one of `MODES`; compare what it prints with what it must print."""
+    """Run a program eagerly or compiled; check that it prints what it must print.
+
+    `mode` is "eager", or the jit level "O0" or "O2" at which the program is compiled.
+    """
     space = {"__name__": "__program__", "ms": ms, "nn": nn, "ops": ops, "np": np}
     with settings_for(*MODES[mode]):
         execute(program.source, name, space)

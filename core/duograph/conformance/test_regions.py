@@ -73,7 +73,10 @@ def test_whole_functions(case, dtype, session):
 
 
 def _eager(case: OpCase, dtype: DType) -> list[tuple[Sample, Any, Any, Any]]:
-    """Return (sample, args, kwargs, eager results) for each sample that the device supports."""
+    """Return (sample, args, kwargs, eager results) for each sample that the device supports.
+
+    Samples without an array are left out. If no sample remains, the test is skipped.
+    """
     kept = []
     for sample in case.made(dtype):
         if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
@@ -99,7 +102,13 @@ def _compare(
 ) -> None:
     """Compile all samples of a case as one function and compare its results with eager results.
 
+    The test fails if a result differs.
+
     Args:
+        case: the case.
+        kept: (sample, args, kwargs, eager results) of each sample.
+        level: the jit level.
+        what: description of the compiled results, for messages.
         near: the tolerance; None means that results must be equal bit for bit.
     """
     function = case.function

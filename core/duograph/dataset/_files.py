@@ -36,7 +36,8 @@ def read_idx(
         dtype: dtype of the elements, uint8 or big-endian int32; by default uint8.
 
     Raises:
-        DatasetError: the file is damaged, or is no such file.
+        DatasetError: the gzip data is damaged, or the content is not an IDX array of this dtype and
+            number of axes.
     """
     try:
         opened: Callable[..., IO[bytes]] = cast(
@@ -84,7 +85,8 @@ def read_cifar(
     """Read a CIFAR file, binary or pickled; return None if it is missing.
 
     Args:
-        folder, stem: folder of the file, and its name without ``.bin``.
+        folder, stem: folder and name of the file: ``STEM.bin`` is a binary file and, if there is no
+            such file, ``STEM`` a pickled one.
         labels: names of the labels of each image, one for CIFAR-10 and two for CIFAR-100.
         owner: name of the dataset source, for messages.
 
@@ -92,7 +94,7 @@ def read_cifar(
         Images (n, 3072), and labels (n, len(labels)).
 
     Raises:
-        DatasetError: the file is damaged, or is no such file.
+        DatasetError: the content of the file is not that of a CIFAR file.
     """
     readers: tuple[tuple[pathlib.Path, Callable[[bytes, Sequence[str]], tuple[Array, Array]]], ...]
     readers = ((folder / f"{stem}.bin", _binary), (folder / stem, _pickled))
@@ -133,7 +135,7 @@ def _labels(labels: object) -> Array:
     """Return the labels of a pickled CIFAR file as a 1-d array of integers.
 
     Raises:
-        ValueError: the labels are no list or array of integers from 0.
+        ValueError: the labels are neither a list of ints in [0, 2**32) nor a 1-d array of integers.
     """
     if isinstance(labels, list) and all(type(n) is int and 0 <= n < 2**32 for n in labels):
         labels = np.array(labels, np.uint32)

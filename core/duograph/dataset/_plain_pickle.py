@@ -53,8 +53,8 @@ def read_plain_pickle(data: bytes) -> object:
     """Return the value that a pickle describes; strings of Python 2 become bytes.
 
     Raises:
-        ValueError: the pickle is damaged, or holds other objects; the message has the position in
-            it.
+        ValueError: the pickle is damaged, or holds objects other than numbers, strings, containers
+            and arrays. The message gives the position in bytes.
     """
     machine = _Machine()
     at = 0
@@ -70,9 +70,10 @@ def read_plain_pickle(data: bytes) -> object:
 
 
 def _finished(value: object) -> object:
-    """Replace array placeholders (`_ArrayInProgress`) by their NumPy arrays.
+    """Return a value with its array placeholders (`_ArrayInProgress`) replaced by NumPy arrays.
 
-    `value` may be a placeholder, or a list or dictionary that contains some.
+    `value` is a placeholder, or a list or dictionary with placeholders among its items; these are
+    copied. Any other value is returned unchanged. Placeholders nested deeper are not replaced.
     """
     if isinstance(value, dict):
         return {k: _array(v) for k, v in value.items()}
@@ -132,7 +133,7 @@ class _Machine:
     def last(self, n: int) -> list[object]:
         """Pop and return the last `n` values of the stack.
 
-        Raises ValueError if a mark or the end of the stack comes before.
+        Raises ValueError if there are fewer than `n` values above the topmost mark.
         """
         found = self.stack[len(self.stack) - n :]
         if len(found) != n or _MARK in map(_identity, found):

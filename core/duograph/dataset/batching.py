@@ -178,7 +178,8 @@ class BatchDataset(Dataset):
     def _padding(self, column: str) -> Padding | None:
         """Return the (shape, value) to which the column is padded, or None for no padding.
 
-        Shape and value are None if the defaults apply.
+        Shape and value are None if the user gave none: then the shape is the largest in the batch,
+        and the value is 0, or "" for strings.
         """
         if self._pad is None or (self._pad and column not in self._pad):
             return None
@@ -187,7 +188,14 @@ class BatchDataset(Dataset):
 
 
 def _pad_info(dataset: Dataset, pad_info: Mapping[str, Padding] | None) -> dict[str, Padding]:
-    """Check the argument `pad_info`, a dictionary from columns to (shape, value); return a copy."""
+    """Return a copy of an argument `pad_info`, a dictionary column -> (shape, value).
+
+    None becomes an empty dictionary.
+
+    Raises:
+        ArgumentValueError: the dataset has no such column.
+        ArgumentError: an item is not a tuple of two.
+    """
     found = {} if pad_info is None else dict(pad_info)
     names_of(dataset, list(found))
     for column, pair in found.items():
@@ -263,8 +271,8 @@ class BucketBatchByLengthDataset(Dataset):
     def _length(self, row: Row) -> int:
         """Return the length of a row, which selects its bucket.
 
-        The length is the result of the user's function, or else the size of the column's first
-        axis.
+        The length is the result of the user's function, or, if there is none, the size of the first
+        axis of the first of the step's columns (1 for a scalar).
         """
         values = cast("list[Array]", [row[self._columns.index(c)] for c in self.columns])
         if self.function is not None:
@@ -297,7 +305,12 @@ class BucketBatchByLengthDataset(Dataset):
         )
 
     def _padding(self, column: str, at: int) -> Padding | None:
-        """Return the (shape, value) to which bucket `at` pads a column, or None for no padding."""
+        """Return the (shape, value) to which bucket `at` pads a column, or None for no padding.
+
+        Shape and value are None if the user gave none: then the shape is the largest in the batch,
+        and the value is 0, or "" for strings. With `pad_to_bucket_boundary`, a size None in the
+        user's shape becomes the largest length of the bucket.
+        """
         if self.pad and column not in self.pad:
             return None
         shape, value = self.pad.get(column, (None, None))

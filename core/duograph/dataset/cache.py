@@ -86,9 +86,11 @@ class DatasetCache:
         return CacheStatistics(count, self._bytes // count if count else 0)
 
     def reader(self, read: Callable[[K], Row]) -> Callable[[K], Row]:
-        """Return a function that looks a key up in the cache and calls `read` for a missing one.
+        """Return a function that returns the row of a key from the cache, or else by `read(key)`.
 
-        Keys are hashable, such as row numbers.
+        A row that `read` returns is stored in the cache if there is space; the caller gets copies
+        of its arrays. Keys are hashable, such as row numbers. From then on, the cache belongs to
+        the source of which `read` is a method.
 
         Raises:
             ArgumentValueError: the cache belongs to another source.

@@ -63,10 +63,16 @@ class DSCallback:
         """Callback hook that `map` runs after each epoch; does nothing by default."""
 
     def ds_step_begin(self, ds_run_context: DSRunContext) -> None:
-        """Callback hook that `map` runs before a row; does nothing by default."""
+        """Callback hook that `map` runs before rows; does nothing by default.
+
+        It runs before each row, or before rows 1, n + 1, 2 n + 1, ... if `step_size` is n.
+        """
 
     def ds_step_end(self, ds_run_context: DSRunContext) -> None:
-        """Callback hook that `map` runs after a row; does nothing by default."""
+        """Callback hook that `map` runs after rows; does nothing by default.
+
+        It runs after each row, or after rows 1, n + 1, 2 n + 1, ... if `step_size` is n.
+        """
 
 
 class CallbackRunner:
@@ -94,7 +100,12 @@ class CallbackRunner:
                 getattr(c, method)(context)
 
     def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        """Yield an epoch's rows; call ``ds_epoch_begin``, then ``ds_step_begin`` per row."""
+        """Yield the rows of epoch number `epoch`, from 0, and call the user's callbacks.
+
+        ``ds_begin`` is called before the first row of the first epoch, ``ds_epoch_begin`` before
+        the first row of each epoch. ``ds_step_begin`` is called before each row, or before rows 1,
+        n + 1, 2 n + 1, ... of the epoch if the callback's `step_size` is n.
+        """
         if not self._callbacks:
             return rows
         return self._before(rows, epoch + 1)
@@ -111,9 +122,10 @@ class CallbackRunner:
             yield row
 
     def after_steps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield the result rows.
+        """Yield the rows that `map` computed, and call the user's callbacks.
 
-        Call the callbacks' end methods after each row and after the epoch.
+        ``ds_step_end`` is called after each row, or after rows 1, n + 1, 2 n + 1, ... if the
+        callback's `step_size` is n; ``ds_epoch_end`` is called after the last row of an epoch.
         """
         if not self._callbacks:
             return results

@@ -169,9 +169,10 @@ _row = _Row()
 
 
 class row_random:
-    """Context in which `random_numbers` returns the random generator of a given row.
+    """Context manager inside which `random_numbers` returns the random generator of a given row.
 
-    The numbers do not depend on the thread or process that computes the row.
+    The row is given by the `key` of the pass and its `number` in the pass. The random numbers do
+    not depend on the thread or process that computes the row.
     """
 
     def __init__(self, key: int, number: int) -> None:
@@ -186,10 +187,10 @@ class row_random:
 
 
 def random_numbers() -> np.random.Generator:
-    """Return the random generator of the row that this thread computes, or else a new one.
+    """Return the random generator of the row that the current thread is computing.
 
-    A new generator depends on the seed and on the number of keys created since the seed was set.
-    Without any seed it is random.
+    If the thread is computing no row, each call returns a new generator. It depends on the seed and
+    on the number of keys created since the seed was set; without any seed it is seeded at random.
     """
     if _row.key is None:
         return generator(new_key())
@@ -242,7 +243,15 @@ def get_auto_num_workers() -> bool:
 
 
 def workers(asked: int | None) -> int:
-    """Return the number of workers of a step; `asked` is its argument `num_parallel_workers`."""
+    """Return the number of workers of a step, from its argument `num_parallel_workers`.
+
+    `asked` is that argument; None means the default that the settings define. In debug mode the
+    result is always 1, and `asked` is not checked.
+
+    Raises:
+        ArgumentError: `asked` is not an int.
+        ArgumentValueError: `asked` is below 1.
+    """
     if settings.debug:
         return 1
     if asked is not None:
@@ -275,7 +284,7 @@ def get_multiprocessing_start_method() -> str:
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Set after how many seconds without a row a worker causes a warning (initially 300)."""
+    """Set after how many seconds without a row a worker process causes a warning, at first 300."""
     settings.timeout = _integer("set_multiprocessing_timeout_interval", interval, 1)
 
 
@@ -446,8 +455,8 @@ def get_enable_shared_mem() -> bool:
 def set_fast_recovery(fast_recovery: bool) -> None:
     """Record a flag without effect, and warn once.
 
-    MindSpore's flag allows skipped rows to be read without their operations; duograph always does
-    so.
+    In MindSpore, the flag allows a pipeline that resumes at a later step to skip rows without
+    applying its operations to them; duograph always skips rows in this way.
     """
     settings.fast_recovery = _flag("set_fast_recovery", fast_recovery)
     warn_moot("dataset.config.set_fast_recovery")
@@ -482,7 +491,7 @@ def get_numa_enable() -> bool:
 
 
 def set_sending_batches(batch_num: int) -> None:
-    """Check a number without effect, and warn once: batches are always fed one by one."""
+    """Check `batch_num` and warn once that it has no effect: batches are fed one by one."""
     _integer("set_sending_batches", batch_num, 0)
     warn_moot("dataset.config.set_sending_batches")
 
@@ -491,7 +500,7 @@ _VIDEO_BACKENDS = ("CPU",)
 
 
 def set_video_backend(backend: str) -> None:
-    """Check the device that decodes videos; ``"CPU"`` is the only one.
+    """Check that `backend` is ``"CPU"``, the only device for decoding videos; do nothing else.
 
     Raises:
         ValueError: `backend` is not ``"CPU"``.

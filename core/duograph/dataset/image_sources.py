@@ -75,7 +75,11 @@ class _ArraySource(_ImageSource):
 def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[Array]:
     """Read an IDX file of images and one of labels; return [images, labels].
 
-    `stems` are the names of the files; the list is empty unless both exist.
+    `stems` are the names of the files. A file may also have the ending ``.gz``, or ``.idx`` in its
+    name in place of ``-idx``. The list is empty unless both files exist.
+
+    Raises:
+        DatasetError: a file is damaged, or there are not as many labels as images.
     """
     pair, files = [], []
     for stem, ndim in zip(stems, (3, 1)):
@@ -95,14 +99,18 @@ def _idx_pair(owner: str, folder: pathlib.Path, stems: tuple[str, str]) -> list[
 
 
 class _IdxSource(_ArraySource):
-    """Base class of MNIST and similar datasets, whose parts are two IDX files each."""
+    """Base class of MNIST and similar datasets.
+
+    Each part, such as "train", is a pair of IDX files: one of images and one of labels.
+    """
 
     def _read(self, dataset_dir: PathLike, stems: Sequence[tuple[str, str]], usage: str) -> None:
         """Read those parts that exist into the source's arrays.
 
-        Raise DatasetError if there is none.
+        Raises DatasetError if no part exists, a file is damaged, or the images differ in size.
 
         Args:
+            dataset_dir: folder of the files.
             stems: names of the file of images and of the file of labels, for each part.
             usage: the user's choice of parts, for the message.
         """
@@ -447,7 +455,11 @@ class ImageFiles(_ImageSource):
         return (self._image(cast("pathlib.Path", path)), *cast("list[Value]", rest))
 
     def _image(self, path: pathlib.Path) -> Array:
-        """Return the bytes of an image file as uint8, or with `decode` the decoded image."""
+        """Return the bytes of an image file as uint8, or with `decode` the decoded image.
+
+        Raises:
+            DatasetError: the file cannot be read or, with `decode`, is no image.
+        """
         owner = type(self).__name__
         try:
             if self._decrypt is None:

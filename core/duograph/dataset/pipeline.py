@@ -93,8 +93,12 @@ class Dataset(Placed):
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield the rows with the given numbers, in the given order.
 
-        Row numbers are those of the order without shuffling. All these rows are kept in memory,
-        except by sources that can read a row by its number.
+        By default, the numbers count the rows of a new pass from 0, in the order of this pass, and
+        the picked rows are all kept in memory. A source that can read a row by its number does so;
+        its numbers are those before any shuffling.
+
+        Raises:
+            KeyError: by default: the pass has no row with this number.
         """
         wanted = set(numbers)
         kept = {i: row for i, row in enumerate(self.rows()) if i in wanted}
@@ -110,21 +114,25 @@ class Dataset(Placed):
         output_numpy: bool = False,
         do_copy: bool = False,
     ) -> RowIterator:
-        """Iterate over rows as lists of Tensors, or of arrays with `output_numpy`.
+        """Return an iterator over rows as lists of Tensors, or of arrays with `output_numpy`.
 
-        Arrays may share the memory of the source, unless `do_copy` is True.
+        A list has the values of `columns` in this order; None means all columns. `num_epochs` is
+        the number of passes that may be made, -1 for any number. Arrays may share the memory of the
+        source, unless `do_copy` is True.
 
         Raises:
-            ValueError: an unknown column.
+            ValueError: an unknown column, or `num_epochs` is 0 or below -1.
         """
         return RowIterator(self, columns, num_epochs, output_numpy, False, do_copy)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> RowIterator:
-        """Iterate over rows as dictionaries of Tensors, or of arrays with `output_numpy`.
+        """Return an iterator over rows as dictionaries of Tensors, or of arrays.
 
-        Arrays may share the memory of the source, unless `do_copy` is True.
+        The keys are the names of the columns; with `output_numpy` the values are arrays.
+        `num_epochs` is the number of passes that may be made, -1 for any number. Arrays may share
+        the memory of the source, unless `do_copy` is True.
         """
         return RowIterator(self, None, num_epochs, output_numpy, True, do_copy)
 
@@ -161,9 +169,13 @@ class Dataset(Placed):
 
     @naming_steps
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """Return the shape of every column in the dataset's first row; [0] for a dictionary.
+        """Return the shape of every column in the dataset's first row.
 
-        With `estimate`, a whole pass is read, and a size that differs between rows becomes None.
+        The shape of a column whose value is a dictionary is given as [0]. With `estimate`, a whole
+        pass is read, and a size that differs between rows becomes None.
+
+        Raises:
+            RuntimeError: with `estimate`: a column has different numbers of axes in two rows.
         """
         rows = self.rows()
         shapes: list[list[int | None]] = [_shape(a) for a in next(rows)]
@@ -300,7 +312,7 @@ class Dataset(Placed):
         return STEPS["shuffle"](self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """Return a dataset that repeats the rows `count` times; None and -1 do not repeat them.
+        """Return a dataset that yields all rows `count` times; None and -1 mean once.
 
         Raises:
             ValueError: `count` is 0 or below -1.
@@ -401,7 +413,8 @@ class Dataset(Placed):
 
         Args:
             sizes: numbers of rows, or fractions (floats) that sum to 1.
-            randomize: shuffle the rows once before splitting.
+            randomize: shuffle the rows once before splitting; each part is then shuffled again in
+                every pass after the first.
 
         Raises:
             ValueError: the sizes do not sum to the number of rows, or to 1.
@@ -424,9 +437,10 @@ class Dataset(Placed):
         ]
 
     def _whole(self) -> int:
-        """Return the number of rows to be split; for a source, the number of all of its rows.
+        """Return the number of rows that `split` divides into parts.
 
-        `picked` takes numbers below it.
+        By default it is the number of rows in a pass. A source overrides this method to count also
+        the rows that its sampler leaves out.
         """
         return self.get_dataset_size()
 
@@ -469,6 +483,8 @@ class Dataset(Placed):
     ) -> None:
         """Call the callback of a `sync_wait` with `data`, then let `num_batch` more batches pass.
 
+        `num_batch` None means as many batches as the `sync_wait` lets pass at first.
+
         Raises:
             RuntimeError: the pipeline has no `sync_wait` of this name, or `num_batch` is below 1.
         """
@@ -481,11 +497,14 @@ class Dataset(Placed):
         found[condition_name](num_batch, data)
 
     def get_sync_notifiers(self) -> dict[str, Callable[..., None]]:
-        """Return the functions that release each `sync_wait` of the pipeline, by condition name."""
+        """Return a dictionary from the condition names of the pipeline's `sync_wait` to functions.
+
+        A function takes (num_batch, data), with the effect of `sync_update` for this name.
+        """
         return {k: f for p in self._parents for k, f in p.get_sync_notifiers().items()}
 
     def _in_batches(self, size: int) -> None:
-        """Tell each `sync_wait` of the pipeline that a later batch has `size` of its rows."""
+        """Tell each earlier `sync_wait` of the pipeline that one batch consists of `size` rows."""
         for p in self._parents:
             p._in_batches(size)
 
@@ -511,10 +530,7 @@ class Dataset(Placed):
 
 
 def _shape(value: Value) -> list[int | None]:
-    """Return the shape of a column's value as a list.
-
-    For a dictionary [0], as `output_shapes` needs.
-    """
+    """Return the shape of a column's value, an array, as a list; [0] if it is a dictionary."""
     return [0] if isinstance(value, dict) else list(value.shape)
 
 
@@ -524,7 +540,11 @@ def listed(names: str | Sequence[str]) -> list[str]:
 
 
 def names_of(dataset: Dataset, columns: Columns) -> list[str]:
-    """Return a `columns` argument as a list of existing dataset columns; None means all columns."""
+    """Return an argument that names columns of a dataset as a list; None means all columns.
+
+    Raises:
+        ArgumentValueError: the dataset has no column of such a name.
+    """
     own = dataset.get_col_names()
     if columns is None:
         return own

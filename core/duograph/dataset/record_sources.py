@@ -88,7 +88,12 @@ class MindDataset(Source, UnionBaseDataset):
         return self._converted(self._files.row(index))
 
     def _converted(self, row: Mapping[str, object]) -> Row:
-        """Convert a row of the file, values by column, to a tuple of arrays in column order."""
+        """Convert a row of the file, column -> value, to a tuple of arrays in column order.
+
+        Raises:
+            ArgumentValueError: a column is missing, which can happen only in the user's
+                `padded_sample`.
+        """
         made = []
         for name in self._columns:
             if name not in row:

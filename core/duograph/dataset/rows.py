@@ -69,7 +69,13 @@ def as_array(value: object) -> Array:
 
 
 def as_value(value: object) -> Value:
-    """Convert a value from a source or a transform to an array or a dictionary of arrays."""
+    """Convert a value from a source or a transform to an array, or a dictionary's values to arrays.
+
+    Objects inside a dictionary that cannot become arrays stay as they are.
+
+    Raises:
+        ColumnKindError: the value is no dictionary and cannot become an array.
+    """
     return cast("Value", _nested(value)) if isinstance(value, dict) else as_array(value)
 
 
@@ -114,7 +120,8 @@ class BatchInfo:
 class RowIterator:
     """Iterator over rows as lists or dictionaries of Tensors or arrays.
 
-    Each `for` loop is an epoch.
+    Each `for` loop over it makes a new pass over the dataset. After `epochs` passes (-1 for no
+    limit), a loop finds no more rows.
     """
 
     def __init__(
@@ -176,7 +183,7 @@ class RowIterator:
         return Tensor(value)
 
     def get_next(self) -> Any:
-        """Return the next row of the dataset."""
+        """Return the next row of the epoch; raise StopIteration after the last one."""
         return next(self)
 
     def release(self) -> None:
@@ -187,9 +194,14 @@ class RowIterator:
 def padded(
     arrays: Sequence[Array], shape: Sequence[int | None] | None, value: object
 ) -> list[Array]:
-    """Pad arrays with `value` to one shape; None in it means the largest size along that axis.
+    """Pad arrays at the end of each axis with `value` to one common shape.
 
-    An array that is longer than `shape` is cut. `value` defaults to 0, and for strings to "".
+    A size None in `shape`, or the `shape` None, means the largest size of the arrays along the
+    axis. An array that is larger than `shape` along an axis is cut. If `value` is None, the padding
+    is 0, or "" for strings. Arrays with different numbers of axes are returned unchanged.
+
+    Raises:
+        BatchShapeError: `shape` has not one size for each axis.
     """
     if len({a.ndim for a in arrays}) > 1:
         return list(arrays)  # what stacks them reports the shapes

@@ -88,6 +88,8 @@ class Sampler:
     def add_child(self, sampler: Sampler | Iterable[int] | None) -> None:
         """Add another sampler (the child), which chooses the rows among which this sampler chooses.
 
+        None removes the child.
+
         Raises:
             RuntimeError: there is a child already.
         """
@@ -100,7 +102,7 @@ class Sampler:
         return getattr(self, "child_sampler", None)
 
     def get_num_samples(self) -> int | None:
-        """Return the largest number of rows in a pass, or None."""
+        """Return the largest number of rows in a pass, or None if it is not limited."""
         return getattr(self, "num_samples", None)
 
     def is_shuffled(self) -> bool:
@@ -139,7 +141,12 @@ class Sampler:
         return found if below is None else [below[i] for i in found]
 
     def length(self, size: int) -> int:
-        """Return the number of rows that the sampler chooses in one pass over `size` rows."""
+        """Return the number of rows that the sampler chooses in one pass over `size` rows.
+
+        Raises:
+            DatasetError: the sampler or its child is a `PKSampler`, whose number of rows depends on
+                the labels.
+        """
         child = self.get_child()
         count = self._length(size if child is None else child.length(size))
         limit = self.get_num_samples()
@@ -506,7 +513,7 @@ class IterSampler(Sampler):
 def as_sampler(value: object) -> Sampler | None:
     """Return a Sampler for a sampler, a list of row numbers, or another iterable of them.
 
-    Keep None.
+    None is returned as None.
 
     Raises:
         ArgumentError: the value is something else.

@@ -170,7 +170,7 @@ def _type_name(value: DTypeLike | str) -> str:
 
 
 def schema_of(value: object) -> Schema | None:
-    """Return a Schema for a Schema or the path of its file; keep None.
+    """Return a Schema, given as a Schema or as the path of a schema file; return None for None.
 
     Raises:
         ArgumentError: the value is something else.

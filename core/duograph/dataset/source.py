@@ -31,7 +31,10 @@ Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"  
 
 
 class SourceDataset(Dataset):
-    """Base class of datasets without a parent (`mindspore.dataset.SourceDataset`)."""
+    """Base class of the first datasets of pipelines (`mindspore.dataset.SourceDataset`).
+
+    Such a dataset produces rows itself instead of taking them from another dataset.
+    """
 
 
 class MappableDataset(SourceDataset):
@@ -164,7 +167,7 @@ class Source(MappableDataset):
         raise NotImplementedError
 
     def _labels(self, column: str) -> Sequence[object] | None:
-        """Return the label of each row, its value in `column`; None if there is no such column."""
+        """Return the value in `column` of every row; None if the source has no such column."""
         if column not in self._columns:
             return None
         at = self._columns.index(column)
@@ -262,7 +265,7 @@ class Stream(SourceDataset):
     def _decode(self, raw: object) -> Row:
         """Convert an item that `_read` yielded to a row; workers call this method.
 
-        An exception in `DAMAGE` is reported as an error of the file.
+        An exception of one of the classes in `DAMAGE` is reported as a DatasetError of the file.
         """
         return cast("Row", raw)
 
@@ -336,10 +339,11 @@ def _mixed(rows: Iterator[T], random: np.random.Generator, size: int) -> Iterato
 
 
 def files_of(owner: str, paths: object) -> list[pathlib.Path]:
-    """Return the files that a path, a glob pattern or a list of these names.
+    """Return all files that match `paths`: a path, a glob pattern, or a list of paths and patterns.
 
     Raises:
-        ArgumentValueError: there is no such file.
+        ArgumentError: a path is neither a str nor an os.PathLike.
+        ArgumentValueError: a path or pattern matches no file, or the list is empty.
     """
     several = paths if isinstance(paths, (list, tuple)) else [paths]
     found: list[pathlib.Path] = []

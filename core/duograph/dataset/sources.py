@@ -113,7 +113,7 @@ class GeneratorDataset(Source, UnionBaseDataset):
     ) -> Iterable[Sequence[int]] | None:
         """Check the arguments `batch_sampler` and `collate_fn`; return the batch sampler or None.
 
-        `excluded` are the values of the arguments that may not be given together with it.
+        `excluded` are the values of the arguments that may not be combined with `batch_sampler`.
         """
         if collate is not None and not callable(collate):
             raise ArgumentError(
@@ -209,7 +209,11 @@ class GeneratorDataset(Source, UnionBaseDataset):
             yield self._checked(row)
 
     def _checked(self, row: object) -> Row:
-        """Convert a row of the user's source to arrays; check number and dtypes of the columns."""
+        """Convert a row of the user's source to arrays; return them.
+
+        Raises:
+            DatasetError: the number of columns or the dtype of one is not as declared.
+        """
         items = row if isinstance(row, (tuple, list)) else (row,)
         if len(items) != len(self._columns):
             raise DatasetError(

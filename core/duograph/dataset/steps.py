@@ -248,7 +248,10 @@ class FilterDataset(Dataset):
 
 
 class _Slice(Dataset):
-    """Dataset step that yields `count` rows of its parent from row number `start`; None: all."""
+    """Dataset step that yields `count` rows of its parent, from row number `start` on.
+
+    Row numbers start at 0. If `count` is None, all rows from `start` on are yielded.
+    """
 
     def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -289,7 +292,8 @@ class TakeDataset(_Slice):
 class _Pick(Dataset):
     """A part of a `Dataset.split`: the rows of the parent with the given numbers.
 
-    With `again`, every pass after the first shuffles them.
+    With `again`, every pass after the first yields the rows in a new random order, unless
+    `use_sampler` has set a sampler.
     """
 
     def __init__(self, parent: Dataset, numbers: list[int], again: bool) -> None:
@@ -459,6 +463,8 @@ class SyncWaitDataset(Dataset):
 
     def _update(self, num_batch: int | None, data: object) -> None:
         """Call the user's callback with `data`, and permit `num_batch` more batches.
+
+        `num_batch` None means the number of batches that pass before the first update.
 
         Raises:
             DatasetError: `num_batch` is below 1.

@@ -171,7 +171,11 @@ class CSVDataset(Stream, TextBaseDataset):
         self._defaults = list(defaults) if defaults is not None else [""] * len(self._columns)
 
     def _fields_of(self, path: pathlib.Path, skip: bool) -> Iterator[list[str]]:
-        """Yield the fields of each line of a CSV file; with `skip`, omit the first line."""
+        """Yield the fields of each non-empty line of a CSV file; with `skip`, omit the first line.
+
+        Raises:
+            DatasetError: the file cannot be read, or is not valid CSV text in UTF-8.
+        """
         try:
             with open(path, encoding="utf-8", newline="") as file:
                 for number, fields in enumerate(csv.reader(file, delimiter=self._delimiter)):
@@ -199,6 +203,9 @@ class CSVDataset(Stream, TextBaseDataset):
 
         The array holds a str, int32 or float32. An empty field takes the value `default`; `name` is
         the column, for messages.
+
+        Raises:
+            ValueError: the field is not the text of a number of this type.
         """
         if isinstance(default, str):
             return np.array(text or default)
@@ -241,8 +248,8 @@ def _usage_files(
 ) -> list[pathlib.Path]:
     """Return the existing files of a usage, such as "train", in a folder; raise if there are none.
 
-    "all" or None means every usage in `known` but the last, which is "all" itself. `pattern` makes
-    the file name of a usage.
+    "all" or None means every usage in `known` but the last, which is "all" itself. `pattern` is a
+    format string: its braces are replaced by the usage to give the file name.
     """
     if usage not in (None, *known):
         raise ArgumentValueError(f"{owner}: got usage={usage!r}; wanted one of {list(known)}")

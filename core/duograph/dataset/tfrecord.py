@@ -116,7 +116,13 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
 
 
 def _list(data: bytes) -> list[bytes] | Array:
-    """Decode a `tf.train.Feature` to a list of bytes, or to an array of float32 or int64."""
+    """Decode a `tf.train.Feature` to a list of bytes, or to an array of float32 or int64.
+
+    A feature without any list becomes an empty list.
+
+    Raises:
+        ValueError: the bytes are not a valid feature.
+    """
     texts: list[bytes] = []
     numbers: list[Array] = []
     for field, kind, value in _fields(data):
@@ -195,7 +201,7 @@ def _number(n: int) -> bytes:
 
 
 def _message(field: int, data: bytes) -> bytes:
-    """Encode field number `field` of a protocol buffer message, whose value is bytes."""
+    """Encode one length-delimited field of a protocol buffer message: its number and the bytes."""
     return _number(field << 3 | 2) + _number(len(data)) + data
 
 
@@ -223,7 +229,10 @@ def example(row: dict[str, Array]) -> bytes:
 
 
 def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: int) -> None:
-    """Write rows into `num_files` TFRecord files, row i into file number i % `num_files`."""
+    """Write rows into `num_files` TFRecord files, row i into file number i % `num_files`.
+
+    A single file has the name `file_name`; several have their number appended to it.
+    """
     for number in range(num_files):
         path = file_name if num_files == 1 else f"{file_name}{number}"
         with open(path, "wb") as file:
@@ -336,7 +345,11 @@ class TFRecordDataset(Stream, UnionBaseDataset):
 def _column(name: str, value: list[bytes] | Array, column: SchemaColumn | None) -> Array:
     """Convert a decoded feature to an array with the dtype and shape of the schema's `column`.
 
-    Without a schema (None), a single string becomes the uint8 array of its bytes.
+    Without a schema (None), a single string becomes the uint8 array of its bytes, and any other
+    value an array as it is.
+
+    Raises:
+        ValueError: the value does not fit the dtype or shape; `name` is the column.
     """
     made = np.array(value) if isinstance(value, list) else value
     if column is None:

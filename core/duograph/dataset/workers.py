@@ -176,7 +176,15 @@ class _Process:
             self._ended()
 
     def receive(self) -> object:
-        """Wait for the worker's result and return it; a worker that is too slow causes warnings."""
+        """Wait for the worker's result and return it.
+
+        If the watchdog of `config` is on, a warning is given each time that the timeout of `config`
+        passes without a result.
+
+        Raises:
+            DatasetError: the process ended without a result.
+            Exception: the exception that the task raised.
+        """
         began = time.monotonic()
         while config.settings.watchdog and not self.pipe.poll(config.settings.timeout):
             warnings.warn(

@@ -6,7 +6,7 @@ source or derives gradients.
 Terms of this package:
 
 - A *handle* is a backend's object that owns a device buffer. The core passes it on and never looks
-  inside; the last reference frees the memory.
+  inside. The memory is freed when the last reference to the handle is dropped.
 - A *prepared call* is a function on handles that a backend made for one op and operand types.
 - To *lower* a graph is to make *instructions* from its nodes. Instructions read and write *slots*,
   numbers that stand for the values of a run. A *step* is an instruction that calls a kernel.
@@ -14,7 +14,8 @@ Terms of this package:
 - A *native program* is a whole graph as one call, which the backend made (`Backend.link`). Without
   it, Python runs the steps one by one.
 - A *donation* is a result that overwrites the buffer of the parameter whose new value it is.
-- *State* is the Parameters and captured tensors that a program reads and does not write.
+- The *state* of a program consists of the Parameters and captured tensors that it reads and does
+  not write.
 - *Observers* are objects to which every kernel that runs is reported. Every program has two forms:
   one reports its kernels, the other does not.
 """

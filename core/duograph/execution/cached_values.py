@@ -1,9 +1,9 @@
-"""Caches the values that a compiled program computes only from its Parameters.
+"""Caches the values that a compiled program computes from nothing but its state.
 
-The Parameters and captured tensors that the program reads are its *state*; the program must not
-write them. A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before
-every call. It must not hold a handle of the state, or a compiled update could no longer overwrite
-the buffer.
+The *state* consists of the Parameters and captured tensors that the program reads; the program must
+not write them. A `CachedValues` belongs to one program; before every call,
+`compiler.compiled_program` calls its method `values`. The cache must not hold a reference to a
+buffer handle of the state, or a compiled update could no longer overwrite the buffer.
 
 Handles are immutable with two exceptions: a compiled update may write the new value over the old
 one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
@@ -19,7 +19,7 @@ be written. So:
 - At a call, each tensor must have the very handle that was watched.
 
 Values are computed only at the second call in a row that finds the same handles, so that
-alternating between training and evaluation does not pay for it.
+nothing is cached in vain when training and evaluation alternate.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or the next attempt to cache them is many calls away.
+        """Return whether values are cached, or attempts to cache them are `MAX_WAIT` calls apart.
 
         The program may store handles of the state between calls only if the result is True, because
         a stored handle prevents the cache from computing its values.

@@ -87,14 +87,18 @@ class ControlNode(NamedTuple):
         return self.backend.copy_out
 
     def closed(self, graph: Graph) -> HandleFunction:
-        """Lower a subgraph to a function on buffer handles that always returns a tuple."""
+        """Lower a subgraph to a function of buffer handles that returns a tuple of handles.
+
+        A single result is returned as a tuple as well.
+        """
         whole = dataclasses.replace(graph, single=False) if graph.single else graph
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Handle], int]:
         """Return a function that converts the run-time value of an operand to a Python int.
 
-        The value is the buffer handle of a 0-d tensor, or a Python number, as `type_` says.
+        `type_` is the type of the operand, which must be present: the value is the buffer handle of
+        a 0-d tensor if it is a tensor type, or a Python number if it is a host type.
         """
         if isinstance(type_, HostType):
             return int
@@ -126,7 +130,7 @@ def control_call(name: str, node: ControlNode) -> HandleFunction:
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
-    """Return a function that calls `call` and attaches the source location to its exceptions."""
+    """Return a function that calls `call` and attaches the source location `span` to exceptions."""
 
     def run(*values: object) -> object:
         try:
@@ -395,10 +399,11 @@ def _host_call(node: ControlNode) -> HandleFunction:
 
 
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
-    """Check a value that a Python function returned to a graph; return a Tensor's buffer handle.
+    """Check what a Python function called by a graph returned; return the Tensor's buffer handle.
 
-    If `type_`, the declared type, is not a tensor type, the value is returned unchanged. `host` is
-    the Python function's wrapper, whose name appears in messages.
+    If `type_`, the type declared in the graph, is not a tensor type, the value is returned
+    unchanged. A Tensor that is still on the host is copied to `device` first. `host` is the Python
+    function's wrapper, whose name appears in messages.
 
     Raises:
         GraphError: the value does not have the tensor type and device that the graph was compiled

@@ -42,7 +42,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
 
 
 def get_current_device() -> Device:
-    """Return the device on which an op on host data would run now."""
+    """Return the current device, which runs ops whose operands are all still on the host."""
     return registry.current_device()
 
 
@@ -92,7 +92,7 @@ def memory_reserved(device: str | None = None) -> int:
 
 
 def max_memory_allocated(device: str | None = None) -> int:
-    """Return the highest number of bytes of device memory in use so far.
+    """Return the highest number of bytes of device memory that were in use at one time so far.
 
     `device` is a name such as "CPU:0"; None is the current device.
     """

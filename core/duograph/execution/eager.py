@@ -75,7 +75,7 @@ runtime_state.prepare_call = function_call
 
 
 def _forget() -> None:
-    """Clear the caches of prepared op calls and of number tensors, after the device has changed."""
+    """Clear the caches of prepared op calls and number tensors after a change of device."""
     drop_tables()
     _numbers.clear()
     numbers.clear()
@@ -106,12 +106,13 @@ observers.on_change.append(exchange_tables)
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:
     """Return an op's operands as tensors on one device, and that device.
 
-    The device is that of the operands that already have one, else the current device. Numbers and
-    arrays are converted to tensors; None, an absent operand, is returned as None.
+    The device is that of the operands that already have one, else the current device. Numbers,
+    arrays, lists and tuples are converted to tensors. If the op has optional operands, None stands
+    for an absent one and is returned as None.
 
     Raises:
         DeviceError: operands are on several devices.
-        ArgumentError: an operand is neither a Tensor, an array nor a number.
+        ArgumentError: an operand is something else.
     """
     device: Device | None = None
     like = None
@@ -155,8 +156,8 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
 def _number(value: complex | np.generic, like: DType | None, device: Device) -> Tensor:
     """Return a number as a cached 0-d tensor on a device.
 
-    `like` is the dtype of a tensor operand, or None. The number gets this dtype if it can hold
-    numbers of its kind, otherwise its default dtype.
+    `like` is the dtype of a tensor operand, or None. The result has the dtype
+    `promote_scalar(like, value)`, or `scalar_dtype(value)` if `like` is None.
     """
     dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
     key = (value.__class__, repr(value), dtype, device)

@@ -100,8 +100,9 @@ def _differentiated(
 ) -> TensorCall:
     """Return a function that runs an op and records the call on the tape.
 
-    The highest level among the operand types decides how the call is recorded. `wanted` says for
-    each present operand whether it needs a gradient; `plain` runs the op without recording.
+    The highest level among the operand types decides how the call is recorded: level 1 for one
+    derivative, level 2 for derivatives of derivatives. `wanted` says for each present operand
+    whether it needs a gradient; `plain` runs the op without recording.
     """
     if max(t.level for t in types if t is not None) == 1:
         return _recorded_call(op, graph, types, wanted, device, plain)
@@ -119,9 +120,10 @@ def _differentiated(
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
     """Return a function that runs the ops of a composite op's body, each recorded on the tape.
 
-    Each operand first gets a new tape node that passes its cotangent on. The cotangents of an
-    operand are then summed inside the composite and added once, in operand order. The gradients are
-    bit for bit those of a composite that is recorded as one node.
+    Each operand first gets a new tape node that passes its cotangent on. In the backward
+    pass this node first sums the cotangents from all uses of the operand in the body, then passes
+    the sum on. The gradients are therefore bit for bit those of a composite op that is recorded as
+    one tape node.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -136,9 +138,9 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """The gradient plan of tape nodes that pass the cotangent on unchanged.
+    """The backward computation of tape nodes that pass the cotangent on unchanged.
 
-    `_with_own_edge` adds such nodes.
+    `_with_own_edge` adds such nodes to the tape; their result has the value of their operand.
     """
 
     n_results = 1
@@ -280,7 +282,8 @@ def _recorded_call(
 ) -> TensorCall:
     """Return a function that runs an op and records the call as a tape node.
 
-    If no `wanted` operand gets a gradient, the result is `plain`, which does not record.
+    `wanted` says for each present operand whether it needs a gradient. If the op has no derivative
+    with respect to any of these operands, the result is `plain`, which does not record.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
@@ -397,8 +400,9 @@ def _deep_call(
     """Return a function that runs an op and records it for derivatives of derivatives.
 
     The kernel runs only the op, so all residuals are operands or results. They are kept as Tensors
-    that a further derivative can record. If no `wanted` operand gets a gradient, the result is
-    `plain`.
+    that a further derivative can record. `wanted` says for each present operand whether it needs a
+    gradient. If the op has no derivative with respect to any of these operands, the result is
+    `plain`, which does not record.
     """
     plan = GraphPlan(graph, wanted, device, op.name)
     lin = plan.full
@@ -445,8 +449,8 @@ def _deep_call(
 def _alias(t: Tensor) -> Tensor:
     """Return a new tensor with the buffer and tape node of `t`, for use as a residual.
 
-    Later in-place writes to `t` do not change the new tensor. Nodes that `_with_own_edge` added are
-    skipped.
+    Later in-place writes to `t` do not change the new tensor. A tape node that only passes the
+    cotangent on (from `_with_own_edge`) is replaced by the node to which it passes the cotangent.
     """
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
@@ -458,7 +462,10 @@ def _alias(t: Tensor) -> Tensor:
 
 
 def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> TensorCall:
-    """Return a function that casts operands, recording each cast, and then runs an op."""
+    """Return a function that casts operands to dtype `target`, and then runs an op on them.
+
+    The casts and the op are recorded on the tape. Operands before `op.promote_from` are not cast.
+    """
 
     def call(*operands: Tensor | None) -> Result:
         cast = list(operands)
@@ -474,7 +481,10 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, object]) -> 
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a function that calls `recorded` while some derivative is running, else `plain`."""
+    """Return a function that calls `recorded` while a derivative is recording, else `plain`.
+
+    The derivatives of all threads count.
+    """
 
     def call(*operands: Tensor | None) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

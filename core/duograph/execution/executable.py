@@ -46,7 +46,7 @@ class Executable(NamedTuple):
 
     @property
     def form(self) -> Executable:
-        """The form of this executable that reports to observers, if there are any; else itself."""
+        """This executable, or, while observers are registered, its form that reports to them."""
         return self.observed() if state.building and self.observed is not None else self
 
 
@@ -123,10 +123,10 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes the only kernel call of a graph, or None if `_loop` must do it.
+    """Return a function that runs a graph with a single step, a kernel call; or None.
 
-    The result is None if the call reads constants or has absent operands. As an exception, a call
-    of one parameter and one constant is handled here.
+    The result is None if the call reads constants or has absent operands; the caller then uses
+    `_loop`. A call on the only parameter and one constant is supported as an exception.
     """
     call = step.call.run
     operands = step.operands

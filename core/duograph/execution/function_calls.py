@@ -88,9 +88,10 @@ def _traced(
 ) -> Graph | None:
     """Return the graph of a function's op calls on tensors of the given types, or None.
 
-    The result is None if the graph may not replace the function: the function reads values, writes
-    its arguments in place, has effects, calls no op, contains an array, or returns an argument or
-    the same value twice.
+    The result is None if the graph may not replace the function. That is so if the function reads
+    values, writes an argument in place, has effects, calls no op, uses an array as a constant,
+    calls an op that runs on the host, returns neither a tensor nor a tuple, returns one of its
+    arguments, or returns one value at two positions.
     """
     builder = _Tracer()
     params = [builder.parameter(t.plain) for t in types]
@@ -133,8 +134,8 @@ def _same_types(graph: Graph, result: Any, device: Device) -> bool:
 def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> TensorCall:
     """Return a function that calls `inner`, a prepared call without operands.
 
-    While the thread has chosen a device or builds a graph, it calls `function` instead, because the
-    prepared call has a fixed device.
+    If a device has been selected for the calling thread alone, or the thread is building a graph,
+    the returned function calls `function` instead, because `inner` runs on a fixed device.
     """
 
     def call(*args: object, **kwargs: object) -> Result:
@@ -146,7 +147,7 @@ def _without_operands(inner: TensorCall, function: Callable[..., Any]) -> Tensor
 
 
 def _with_arguments(inner: TensorCall, positions: Sequence[int | None], n_args: int) -> TensorCall:
-    """Return a function that calls `inner` with those of its arguments at `positions`.
+    """Return a function that passes only its own arguments at `positions` on to `inner`.
 
     Positions count positional arguments, then keyword arguments in the order of the call; for a
     position None, `inner` receives None. `n_args` is the number of positional arguments.

@@ -1,9 +1,10 @@
 """Computes elementwise ops of half-precision floats in float32 if a backend has no kernel.
 
-`execution.lowering` calls `float32_body` before it decomposes an op. Otherwise each op of a
-decomposition would round to 8 or 11 bits, and constants of float32 polynomials, thresholds and
-products would leave the range of float16. With one rounding at the end, the result equals that of
-kernels, which also compute in float32. Nothing here applies to other dtypes.
+`execution.lowering` calls `float32_body` before it decomposes an op. If the decomposition were
+computed in half precision, each of its ops would round to 8 bits (bfloat16) or 11 bits (float16),
+and constants of polynomials, thresholds and products could leave the range of float16. With one
+rounding at the end, the result equals that of kernels, which also compute in float32. Nothing here
+applies to other dtypes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Splits a program into steps computed once for many calls and steps of every call.
 
 The module also packs operands that several kernels read, which means copying them to a layout that
-the kernels read faster. `execution.lower` calls both functions for graphs above level O0. The
-values of Parameters and captured tensors that a compiled function does not write rarely change
-between calls; steps that depend only on them therefore run once (`execution.cached_values`).
-Nothing here runs a step or reads a value.
+the kernels read faster. Above level O0, `execution.lower` calls `partition` and
+`share_packed_operands` for each graph. The values of Parameters and captured tensors that a
+compiled function does not write rarely change between calls; steps that depend only on them
+therefore run once (`execution.cached_values`). Nothing here runs a step or reads a value.
 """
 
 from __future__ import annotations

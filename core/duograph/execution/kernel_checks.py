@@ -60,7 +60,7 @@ def checked_program(
 
     Args:
         run: function that runs the program; it returns a single handle if there is a single result.
-        results: types of the results.
+        results: types of the results; results that are no tensors, or None, are not checked.
         backend: the backend that linked the program.
         index: index of the device.
     """

@@ -65,7 +65,8 @@ def fallback(
     """Return a function that runs an op on the host, because the backend has no kernel for it.
 
     The function takes and returns buffer handles. The setting `host_fallback` decides whether that
-    is allowed, with a warning or without.
+    is allowed, with a warning or without. An op that runs on the host on every device is always
+    allowed.
 
     Raises:
         UnsupportedOpError: the setting does not allow it, or the op has no NumPy reference.
@@ -110,8 +111,9 @@ def host_call(
 ) -> HandleFunction:
     """Return a function that runs an op's NumPy reference on host copies of its operands.
 
-    The function takes buffer handles, and returns those of the results, copied to the device.
-    `types` and `results` are the types of the operands and results.
+    The function takes buffer handles, and returns those of the results, copied to the device. A
+    collective may be run without copies (see `_collective_call`). `types` and `results` are the
+    types of the operands and results.
     """
     reference = op.reference_rule
     assert reference is not None
@@ -144,10 +146,11 @@ def _collective_call(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a function that runs a collective, like `host_call`.
+    """Return a function that runs a collective (a communication op among processes).
 
-    The arrays are not copied to the host if the communication engine of the group moves them
-    directly from the device.
+    It takes the buffer handles of the operands and returns those of the results. The operands are
+    copied to the host, unless the communication engine of the process group moves them directly
+    from the device. `types` and `results` are the types of the operands and results.
     """
     reference = op.reference_rule
     assert reference is not None

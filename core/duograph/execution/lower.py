@@ -46,8 +46,8 @@ def lower(
     """Run the graph passes and lower a graph to a function on a device's buffer handles.
 
     The arguments are those of `lower_program`. `links` says whether a graph without control flow
-    becomes one native program at "O0" as well. If there are observers when this runs, the function
-    reports its kernels to them.
+    becomes one native program at "O0" as well. If observers (objects to which each kernel is
+    reported) are registered during the lowering, the returned function reports its kernels to them.
     """
     make = _maker(graph, device, watch, level, notes, links=links)
     return make(observers.state.building).run
@@ -79,7 +79,7 @@ def lower_program(
         state: indices of parameters whose values rarely change between calls and which the graph
             does not write. If it pays to compute once what depends on them alone, the executable
             has an `invariant` part.
-        optimised: the graph after the passes, which are then not run.
+        optimised: the graph after the passes, which are then not run unless `watch` is given.
     """
     make = _maker(graph, device, watch, level, notes, updates, state, optimised=optimised)
     return make(False)._replace(observed=functools.cache(functools.partial(make, True)))
@@ -172,7 +172,7 @@ def lower_closed(
     Args:
         graph: the graph.
         device: the device on which it will run.
-        regions: the compiled calls of fused regions.
+        regions: the compiled calls of fused regions; None if there are no such calls.
         level: the jit level.
         backend: the backend; None stands for the backend of the device.
         observed: whether the kernels report to observers.
@@ -262,7 +262,8 @@ class _GraphLowering:
     def _segments(self, instructions: Sequence[Instruction], notes: list[str]) -> list[Instruction]:
         """Replace each stretch of kernel calls between the collectives of a program by one C call.
 
-        Returns the new instructions. A line about them is appended to `notes`.
+        Returns the new instructions, and appends a line about them to `notes`. If the backend
+        cannot link programs, the instructions are returned unchanged, without a line.
         """
         work = self.work
         reason = answer(

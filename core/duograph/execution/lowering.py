@@ -183,7 +183,10 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a step that runs a control-flow op in Python; return the slots of its results."""
+        """Append a step that runs a control-flow op in Python; return the slots of its results.
+
+        `operands` are slots; `types` and `results` are the types of operands and results.
+        """
         name = node.op.name
         call = control_call(
             name,
@@ -215,7 +218,9 @@ class Lowering:
 
         The instruction is a call of the op's kernel. Without a kernel, the instructions are those
         of its body or decomposition. Without a body or decomposition, the instruction is a call of
-        its NumPy reference on the host. A small constant is computed immediately.
+        its NumPy reference on the host. A small result of an op without operands is computed
+        immediately and stored as a constant, unless it is a result of the whole graph
+        (`is_result`). `types` and `results` are the types of the operands and results.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)

@@ -6,8 +6,8 @@ that writes it to the last one that reads it. Three things save memory:
 - a kernel call that may overwrite an operand does so if no later instruction reads the operand;
 - values with disjoint lifetimes may have the same offset in the arena;
 - a result that is the new value of a parameter may overwrite the parameter's buffer (a *donation*)
-  if no later step reads the old value and no later step can fail. A call that raises therefore
-  leaves all parameters as they were.
+  if no later step reads the old value, and neither the step that writes the result nor a later one
+  can fail. A call that raises therefore leaves all parameters as they were.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ def native_program(
     notes: list[str],
     stepwise: Callable[[], HandleFunction],
 ) -> Executable | None:
-    """Plan memory and link a lowered graph to one native program; None if that is not possible.
+    """Plan memory and link a lowered graph to one native program, or return None.
+
+    The result is None if the graph cannot be linked, or if it is one step and nothing is gained.
 
     Args:
         work: the lowered graph.
@@ -142,9 +144,9 @@ def compiled_graph(
 
 
 def _is_offered(graph: Graph) -> bool:
-    """Return whether the backend may be asked to compile a whole graph.
+    """Return whether a graph qualifies for compilation as a whole by a backend.
 
-    Its parameters and results must be tensors. No node, including those of sub-graphs, may have
+    Its parameters and results must be tensors. No node of the graph or of its sub-graphs may have
     side effects or run on the host.
     """
     ends = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
@@ -159,7 +161,11 @@ def _is_pure(graph: Graph) -> bool:
 
 
 def _added_kernel(graph: Graph, backend: Backend, index: int) -> str | None:
-    """Return a text that says which op of a graph a plugin's kernel computes, or None."""
+    """Return a note if a plugin's kernel computes an op of a graph, else None.
+
+    The plugin adds kernels to a backend that is not its own. The note names the first such op and
+    the plugin; sub-graphs are searched too.
+    """
     for node in graph.nodes:
         kinds = tuple([None if i is None else graph.types[i] for i in node.operands])
         if not node.op.graph_only and not any(isinstance(t, HostType) for t in kinds):

@@ -35,7 +35,8 @@ Run = HandleFunction
 def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> list[Step]:
     """Return the steps in the form that reports each call to the observers.
 
-    Steps of control flow are returned unchanged: only the kernels inside them report.
+    A step that calls a Python function (a host call) reports as well. Steps of control flow are
+    returned unchanged: only the kernels inside them report.
     """
     timer = _timer(backend, device)
     return [_watched_step(step, device, timer) for step in steps]
@@ -51,7 +52,10 @@ def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step
 
 
 def _work(step: Step, device: Device) -> Work:
-    """Return the description of a kernel call that observers receive together with its run time."""
+    """Return the description of a kernel call, or of a call of a Python function, for observers.
+
+    Observers receive it together with the run time of the call.
+    """
     kind = "python" if step.name == "host_call" else "kernel"
     name = step.name or "copy"
     if kind == "python":

@@ -1,8 +1,8 @@
-"""Calls optional methods of a backend, without whose answers the core can work.
+"""Calls optional methods of a backend; the core can also work without their results.
 
-`execution` and `passes` call it. If a method raises or returns an invalid value, one warning is
-given, and the caller treats the method as unavailable. An error of such a method must never reach
-the user as an exception.
+`execution` and `passes` call `answer`. If a method raises or returns an invalid value, one warning
+is given, and the caller treats the method as unavailable. An error of such a method must never
+reach the user as an exception.
 """
 
 from __future__ import annotations

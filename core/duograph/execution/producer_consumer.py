@@ -1,7 +1,7 @@
 """Fuses a kernel call of a lowered graph with the only call that reads its result.
 
 `execution.lower` calls this with the instructions of every graph above level O0. A kernel call must
-not move past an instruction that writes to older memory, because the call may read that memory.
+not move past an instruction that overwrites a value, because the call may read that value.
 """
 
 from __future__ import annotations

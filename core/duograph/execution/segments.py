@@ -36,7 +36,11 @@ SEGMENT_BYTES = 8 * 2**20
 
 
 def polling(steps: Sequence[Step]) -> list[Step]:
-    """Return steps that poll the pending collectives after each kernel call."""
+    """Return the steps, with polling of the communication engine added while collectives run.
+
+    Each step between the start of a collective and the instruction that waits for it polls once,
+    after its own work.
+    """
     found: list[Step] = []
     pending = 0
     for step in steps:

@@ -104,7 +104,8 @@ def _readers(
     """Return the kernel calls, by position, that read what instruction `at` wrote to a slot.
 
     The result is empty if something else reads the slot, or if a call can only read it from
-    contiguous memory. `reads` counts the reads of each slot.
+    contiguous memory. `kept` are the instructions by position, None where one was removed; `reads`
+    counts the reads of each slot.
     """
     found: dict[int, Step] = {}
     missing = reads[slot]
@@ -147,8 +148,8 @@ def _view_of(step: Step) -> View | None:
 def _through(step: Step, move: Step, view: View) -> Step | None:
     """Return a step that reads the source of `move` through `view` instead of the moved copy.
 
-    The result is None if the kernel cannot read it in this way. The copy may be several operands of
-    the step.
+    The result is None if the kernel cannot read it in this way. If
+    several operands of the step are the moved copy, all of them are replaced.
     """
     slot = move.results[0]
     views = dict(step.views)
@@ -205,7 +206,8 @@ def _viewing(step: Step, views: dict[int, View]) -> PreparedCall | None:
     """Return the call that reads operands of a step through views, or None if there is none.
 
     Raises:
-        BackendError: `with_views` of the kernel failed, or returned something else.
+        BackendError: the kernel's function `with_views` failed, or returned neither None nor a
+            valid call.
     """
     call = step.call
     assert call.with_views is not None  # `as_prepared` has checked it

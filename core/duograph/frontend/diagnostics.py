@@ -63,7 +63,8 @@ class Span(NamedTuple):
         column, end_column: byte offsets into the UTF-8 line, counted from 0, as in `ast`.
         text: the source line.
         function: the enclosing function; "" if unknown.
-        chain: the framework's calls inside that are open, for `call_names.called`.
+        chain: the framework's functions that this line had called and that had not returned yet,
+            outermost first; `call_names.called` makes a name for messages of it.
     """
 
     file: str
@@ -143,7 +144,7 @@ def _message(error: BaseException) -> str:
 
 
 def _says_its_argument(error: BaseException) -> bool:
-    """Return whether an error's message is its first argument, which can then be replaced."""
+    """Return whether `str(error)` is `error.args[0]`, so that replacing it changes the message."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
 
 
@@ -171,10 +172,10 @@ def _note(error: BaseException, text: str) -> None:
 
 
 def location_text(spans: Sequence[Span], room: int = MAX_LOCATION) -> list[str]:
-    """Return the text of an error's location: its call chain, then the source line with a caret.
+    """Return the lines of an error's location: its call chain, then the source line with a caret.
 
-    The text has at most `room` lines, at least 4; calls in the middle of a long chain are left
-    out.
+    There are at most `room` lines; `room` must be 4 or more. Calls in the middle of a longer chain
+    are replaced by a line with their number.
     """
     calls = [f"  {span}" for span in spans]
     source = _caret(spans[-1])
@@ -188,7 +189,10 @@ def location_text(spans: Sequence[Span], room: int = MAX_LOCATION) -> list[str]:
 
 
 def _caret(span: Span) -> list[str]:
-    """Return the source line of a span, cut to WIDTH columns, and a line with carets below it."""
+    """Return the source line of a span, cut to WIDTH columns, and a line with carets below it.
+
+    The result is empty if the source line is blank or unknown.
+    """
     raw = span.text.encode()
     start = len(raw[: span.column].decode(errors="ignore"))
     end = len(raw[: span.end_column].decode(errors="ignore"))
@@ -273,7 +277,7 @@ def join_error(
             description. The first side is the `if` branch, or the state before a loop iteration.
         span: location of the condition; if it is None, the caller will add the chain of calls with
             `located`.
-        where: how the message describes each side.
+        where: for each side, the phrase that follows its type in the message.
     """
     then, orelse = _type_of(got_then), _type_of(got_else)
     sides = (

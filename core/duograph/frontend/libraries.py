@@ -1,7 +1,9 @@
 """Classification of code by its author: the framework, the user, or another library.
 
-The framework's functions run at compile time, the user's are evaluated from source, and those of
-other libraries run only as Python. The module decides by module name and must not call the code.
+Functions of the framework run at compile time, and their ops append graph nodes. Functions of the
+user are traced from their source. Functions of other libraries are not traced: Python runs them, at
+compile time or when the graph runs. The author is known from the name of a function's module; the
+code itself must not be called here.
 """
 
 from __future__ import annotations
@@ -231,7 +233,7 @@ def user_method(value: Value, name: str) -> types.FunctionType | None:
 def has_own_hash(key: Value) -> bool:
     """Return whether the user's `__hash__` or `__eq__` decides how a dict or set finds a key.
 
-    A tuple has one if any of its items has.
+    The result is True for a tuple if it is True for any of its items.
     """
     if type(key) in (str, int, float, bool):
         return False

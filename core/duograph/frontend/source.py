@@ -29,8 +29,8 @@ class Source:
         node: the syntax node, a FunctionDef or Lambda.
         file: the file name, for messages.
         lines: the lines of the file.
-        class_name: the class that defines the method, with which Python mangles private names; ""
-            for other functions.
+        class_name: name of the class that defines the method, with which Python mangles private
+            names; "" for other functions.
         name: the name of the function.
         locals, globals, nonlocals: the names that the function binds locally or declares.
         body: its statements; for a lambda, one `return` of its expression.
@@ -196,9 +196,13 @@ def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[FunctionNode]]) ->
 def _index_block(
     function: FunctionType, code: CodeType
 ) -> dict[tuple[int, str], list[FunctionNode]]:
-    """Return the function nodes in one function's source block, by (first line, name).
+    """Return the syntax nodes of the functions in one function's source, by (first line, name).
 
-    For files that do not parse as a whole, such as notebook cells with magics.
+    Only the lines of `function` are parsed. This is used if its file does not parse as a whole,
+    such as a notebook cell with magics.
+
+    Raises:
+        UnsupportedSyntaxError: the source is missing or does not parse.
     """
     try:
         block, first = inspect.getsourcelines(function)
@@ -214,8 +218,9 @@ def _index_block(
 def _closest(nodes: list[Any], code: CodeType) -> FunctionNode | None:
     """Return, among functions on the same line, the syntax node of a code object, or None.
 
-    The result is None if that is unknown. From Python 3.11 on, the column positions in the code
-    object decide; before that, the bytecode of each candidate is compared.
+    The result is None if it cannot be decided which function the code object belongs to. From
+    Python 3.11 on, the column positions in the code object decide; before that, the bytecode of
+    each candidate is compared.
     """
     if hasattr(code, "co_positions"):
         positions = [

@@ -252,9 +252,10 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
-        """Append a call of an op, whose operands must already have the promoted dtype, as a node.
+        """Append a node that calls an op; return its symbolic result.
 
-        Returns the symbolic result, or a tuple of results for an op with several.
+        No casts are added: the operands `values` must already have the promoted dtype. The result
+        is a tuple for an op with several results.
         """
         # ops that only graphs have also take host types
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])

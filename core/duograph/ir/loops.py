@@ -148,8 +148,8 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
     """Return how a reduction over axes before the last divides its operand into columns, or None.
 
-    `type_` is the type of the operand. The result is None if the reduced axes are not adjacent, if
-    all of them have length 1, or if fewer than 2 elements follow them.
+    `type_` is the type of the operand. Axes of length 1 are ignored. The result is None if the
+    reduced axes are not adjacent, if no reduced axis remains, or if no axis follows them.
     """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
@@ -317,7 +317,8 @@ class _ColumnLoop:
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
         """Record the strides of value `i` where the region reads it broadcast to `shape`.
 
-        Returns False if the loop nest cannot read it.
+        Returns False if the loop nest cannot read the value. None as `i`, an absent operand, needs
+        no strides.
         """
         if i is None or i in self.literals:
             return True

@@ -1,7 +1,7 @@
 """Files of rows in MindSpore's format MindRecord (`mindspore.mindrecord`).
 
-A file has a header, pages of 32 MB, and an SQLite index beside it. `dataset.MindDataset` reads the
-files. MindSpore and duograph can read each other's files.
+A file has a header and pages, of 32 MB by default, and an SQLite index in a second file beside it.
+`dataset.MindDataset` reads the files. MindSpore and duograph can read each other's files.
 """
 
 from __future__ import annotations

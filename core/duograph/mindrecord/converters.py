@@ -29,11 +29,15 @@ def _written(
     shards: int = 1,
     index: Sequence[str] = (),
 ) -> None:
-    """Write rows into one MindRecord file, or into `shards` files.
+    """Write rows into one MindRecord file, or distribute them one by one to `shards` files.
 
     Args:
+        path: path of the file; the paths of several files are this one with numbers as suffixes.
         schema: names and types of the fields, as for `FileWriter.add_schema`.
-        index: names of the fields that the index holds; none means all numbers and strings.
+        rows: the rows, dictionaries from field names to values.
+        shards: number of files.
+        index: names of the fields that the SQLite index holds; if empty, it holds all number and
+            string fields.
     """
     writer = FileWriter(path, shards)
     writer.add_schema(schema)
@@ -90,7 +94,11 @@ class Cifar10ToMR(_Converter):
     _labels = {"label": "label"}
 
     def transform(self, fields: Sequence[str] | None = None) -> str:
-        """Write the files with an index of `fields`; return the string "SUCCESS"."""
+        """Run the conversion and write the files; return the string "SUCCESS".
+
+        `fields` names the fields that the SQLite index holds. If it is None or empty, the index
+        holds all number and string fields.
+        """
         self._index = list(fields or ())
         return super().transform()
 

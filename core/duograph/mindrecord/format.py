@@ -102,7 +102,7 @@ def decompressed(data: bytes, dtype: np.dtype[np.generic]) -> NDArray[np.generic
     """Decode the integers that `compressed` has encoded; return an array of `dtype`.
 
     Raises:
-        MindRecordError: the bytes end too early, or too late.
+        MindRecordError: there are fewer or more bytes than the integers take.
     """
     if len(data) < 4:
         raise MindRecordError("integers without a count")
@@ -181,7 +181,7 @@ def unpacked(data: bytes) -> dict[str, Scalar]:
     """Decode a row: a MessagePack map from strings to numbers and strings.
 
     Raises:
-        MindRecordError: the bytes are something else.
+        MindRecordError: the bytes do not begin with such a map.
     """
     try:
         at = 0

@@ -99,6 +99,9 @@ class MindPage:
     ) -> list[dict[str, object]]:
         """Return page number `page`, of `num_row` rows, of the group with the number `category_id`.
 
+        Pages and groups are numbered from 0, groups by sorted value. The last page of a group may
+        be shorter; a page after it is empty.
+
         Raises:
             ValueError: there is no such group, `page` is below 0, or `num_row` is below 1.
         """
@@ -113,6 +116,9 @@ class MindPage:
     ) -> list[dict[str, object]]:
         """Return page number `page`, of `num_row` rows, of the group with value `category_name`.
 
+        The name is the value as text. Pages are numbered from 0. The last page of a group may be
+        shorter; a page after it is empty.
+
         Raises:
             ValueError: there is no such group, `page` is below 0, or `num_row` is below 1.
         """
@@ -124,7 +130,13 @@ class MindPage:
         raise MindRecordError(f"MindPage: got {category_name!r}; there is no such group")
 
     def _page(self, value: object, page: int, num_row: int) -> list[dict[str, object]]:
-        """Return page number `page`, of `num_row` rows, of the group with the given value."""
+        """Return page number `page`, from 0, of `num_row` rows, of the group with a given value.
+
+        The last page of a group may be shorter; a page after it is empty.
+
+        Raises:
+            MindRecordError: `page` is below 0, or `num_row` is below 1.
+        """
         if page < 0 or num_row < 1:
             raise MindRecordError(f"MindPage: got page={page}, num_row={num_row}; wanted 0, 1")
         return [self._files.row(i)

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic with the signatures of `duograph.mint`: scaled sums and products, bounds.
+"""Element-wise arithmetic with the signatures of `duograph.mint`, such as `add` and `clamp`.
 
 `mint/__init__.py` exports these functions beside those of `duograph.ops` whose signatures are the
 same. Every function normalises its arguments and calls `ops`.

@@ -1,4 +1,4 @@
-"""Shapes, joins and parts of tensors with the signatures of `duograph.mint`; an axis is a `dim`.
+"""Reshaping, joining and splitting of tensors, with the signatures of `duograph.mint`.
 
 `mint/__init__.py` exports these functions. Every function normalises its arguments and calls
 `duograph.ops`.

@@ -72,7 +72,10 @@ def call(cell: Cell, args: tuple[object, ...], kwargs: dict[str, object]) -> Any
         return run(*args, **kwargs)
 
     def inside(*a: object, **k: object) -> object:
-        """Run the Cell's compiled graph if the compiler has one for it, else call `run`."""
+        """Run the Cell's compiled graph if the compiler returns a result for it, else `construct`.
+
+        In the second case `construct` runs within the Cell's other wrappers, such as casts.
+        """
         found = runtime_state.load_compiler().graph_call(cell, a, k) if compiled else NotImplemented
         return run(*a, **k) if found is NotImplemented else found
 
@@ -145,7 +148,12 @@ def without_super(kind: type[Cell]) -> str:
 
 
 def _wanted_loss(cell: Cell, error: TypeError) -> None:
-    """Add to an error for a wrong number of inputs that a training step wants a loss."""
+    """Add advice to an error from calling a wrapper Cell whose network lacks a loss.
+
+    A wrapper such as `TrainOneStepCell` passes its inputs to a network that must return the loss.
+    If `error` says that this network got a wrong number of inputs, its message then also advises to
+    wrap the network in `nn.WithLossCell`. Other errors are not changed.
+    """
     said = str(error)
     if cell.call_role != WRAPPER or "; its inputs are (" not in said or " wrap it" in said:
         return

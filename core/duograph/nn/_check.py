@@ -37,7 +37,10 @@ def positive_int(owner: str, name: str, value: object) -> int:
 
 
 def layer_count(owner: str, name: str, value: object) -> int:
-    """Return a constructor argument if it is a number of layers: an int from 1 to `MOST_LAYERS`."""
+    """Return a constructor argument if it is an int from 1 to `MOST_LAYERS`, a number of layers.
+
+    Otherwise raise an error.
+    """
     count = positive_int(owner, name, value)
     if count > MOST_LAYERS:
         raise ArgumentValueError(_got(owner, name, value, f"at most {MOST_LAYERS} layers"))
@@ -107,7 +110,8 @@ def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
 def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tuple[int, ...]:
     """Return a constructor argument as a tuple of `count` ints of at least `low`.
 
-    A single int is repeated.
+    A single int is repeated `count` times. Any other argument than such an int or a list or tuple
+    of `count` such ints raises an error.
     """
     several = (value,) * count if isinstance(value, int) else value
     if isinstance(value, bool) or not isinstance(several, (tuple, list)):

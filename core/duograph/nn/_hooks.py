@@ -76,8 +76,8 @@ class HookHandle:
 def add_hook(hooks: Hooks, entry: object, prepend: bool = False) -> HookHandle:
     """Add a hook to the dictionary `hooks` of a Cell, at the front if `prepend` is set.
 
-    `entry` is the function, or a tuple of the function and a flag. Returns the handle that removes
-    the hook again.
+    `entry` is the hook function, or, for forward hooks, the pair (function, whether it also takes
+    the keyword arguments of the call). Returns the handle that removes the hook again.
     """
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
@@ -129,7 +129,12 @@ def call_hook(hook: Callable[..., Any], form: str, *args: Any) -> Any:
 
 
 def check_hook(hook: object, form: str, args: Sequence[Any], error: TypeError) -> None:
-    """Raise ArgumentError if a hook failed because it takes another number of arguments."""
+    """Raise ArgumentError from `error` if a hook cannot be called with the arguments `args`.
+
+    `error` is the TypeError that the call raised. `form` says how such hooks are called, for the
+    message: "register_forward_hook: hook(cell, inputs)". If the hook does take `args`, the function
+    returns, and the caller raises `error`.
+    """
     if not callable(hook):
         return
     try:

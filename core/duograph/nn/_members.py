@@ -28,7 +28,10 @@ class Members(OrderedDict[str, Any], Generic[Item]):
 
     @classmethod
     def of(cls, owner: Cell, items: Iterable[tuple[str, Item | None]] = ()) -> Members[Item]:
-        """Create the dictionary of the Parameters, child Cells or buffers of the Cell `owner`."""
+        """Create a dictionary of Parameters, child Cells or buffers of the Cell `owner`.
+
+        `items` are its first entries, pairs (name, value).
+        """
         made: Members[Item] = cls()
         made._owner = owner
         for name, value in items:

@@ -6,9 +6,10 @@ included. The names of a container must not depend on the Cells that the contain
 - A Parameter without a name takes the name of its attribute.
 - A Cell that becomes a child of another is renamed once: each Parameter below it becomes
   `attribute.` + its path from that child. Parameters that the child gains later get no such prefix.
-- A Cell that becomes an item of a container becomes `head` + key + "." + its path. The head is read
-  off the names of the items that are there already; an empty container has none.
-- Deleting or inserting an item changes the number in the names of the other items.
+- If a Cell becomes an item of a container, each Parameter below it becomes `head` + the item's key
+  + "." + its path from the item. The `head`, such as "layers.", is what precedes the key in the
+  names of the items that the container already has; it is "" for an empty container.
+- Deleting or inserting an item changes the number (the key) in the names of the other items.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ __all__ = ["container_head", "renumber"]
 def container_head(items: Iterable[tuple[str, Cell]]) -> str:
     """Return what precedes an item's key in the names of the Parameters of a container's items.
 
-    For names such as ``layers.0.weight`` of item "0", it is ``layers.``; for a container without
-    Parameters it is "". If the key of the first item with Parameters occurs several times in a
-    name, as in ``layers.0.0.weight``, the position is the first one at which the second item with
-    Parameters has its own key. Without such a position, it is the last occurrence.
+    For the name ``layers.0.weight`` of a Parameter of item "0", the result is ``layers.``; for a
+    container without Parameters it is "". The name of only the first Parameter is searched for the
+    key of its item. If the key occurs several times, as in ``layers.0.0.weight``, it is ambiguous
+    which occurrence is the item's key. The first occurrence is chosen at whose position the next
+    item with Parameters has its own key, as in ``layers.0.1.weight``; if there is none, the last
+    occurrence.
     """
     named = _first_names(items)
     first = next(named, None)

@@ -51,7 +51,11 @@ class KeepsState:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer) of this Cell; with `recurse`, of all its descendants too."""
+        """Yield (path, buffer) of this Cell; with `recurse`, of all its descendants too.
+
+        `prefix` begins each path. With `remove_duplicate`, a Tensor that is a buffer under several
+        names is yielded once.
+        """
         seen: set[int] = set()
         own = cast("Cell", self)
         for path, cell in _tree.walk_cells(own, prefix) if recurse else [(prefix, own)]:
@@ -194,7 +198,9 @@ class KeepsState:
     def load_state_dict(
         self, state_dict: Mapping[str, object], strict: bool = True
     ) -> _tree.IncompatibleKeys:
-        """Copy the values of `state_dict` into the tree; return `(missing_keys, unexpected_keys)`.
+        """Copy the values of `state_dict`, by path, into this Cell and its descendants.
+
+        Returns (keys missing in `state_dict`, keys of it for which the Cells have no entry).
 
         Raises:
             ValueError: a shape differs or, with `strict`, keys are missing or unexpected. No value
@@ -263,7 +269,7 @@ class KeepsState:
         warn_moot("nn.Cell.set_data_parallel")
 
     def update_cell_prefix(self) -> None:
-        """Set `param_prefix` of every descendant Cell to its path."""
+        """Set `param_prefix` of every descendant Cell to its path from this Cell."""
         for path, cell in _tree.walk_cells(cast("Cell", self)):
             cell.__dict__["_param_prefix"] = path
 

@@ -79,9 +79,11 @@ def walk_parameters(
 
 
 def _made_at(cell: Cell, path: str) -> str:
-    """Return where a user's `__init__` sets a Parameter, or a Cell around it: " (net.py:7)"; or "".
+    """Return the source line where a user's `__init__` assigned a Parameter, as " (net.py:7)".
 
-    `path` leads from `cell` to the Parameter.
+    `path` leads from `cell` to the Parameter. If no `__init__` of the user assigned the Parameter
+    itself, the result is the line that assigned the innermost Cell around it, or "" if there is
+    none.
     """
     names = path.split(".")
     owners: list[Cell | None] = [cell]

@@ -207,9 +207,14 @@ class Cell(KeepsState):
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Assign to an attribute that holds a Parameter: None replaces it, a Tensor is written.
+        """Assign a value that is not a Parameter to the attribute `name` that holds a Parameter.
 
-        A number may be written into a Parameter of one element, as compiled code does too.
+        A Tensor becomes the value of the Parameter, which remains the same object; so does a number
+        if the Parameter has one element. None removes the Parameter: the attribute is then None,
+        and a Tensor assigned later becomes the value of a new Parameter.
+
+        Raises:
+            ArgumentError: any other value.
         """
         present = self._params[name]
         if value is None:
@@ -236,11 +241,14 @@ class Cell(KeepsState):
     def insert_param_to_cell(
         self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
     ) -> None:
-        """Add a Parameter to this Cell under a name.
+        """Add a Parameter, or None as an absent one, to this Cell under a name.
+
+        A Parameter without a name of its own takes this name.
 
         Raises:
-            KeyError: the name is empty, contains a dot, or names another attribute.
-            TypeError: `param` is not a Parameter.
+            KeyError: the name is empty, names another attribute, or contains a dot although
+                `check_name_contain_dot` is True.
+            TypeError: `param` is neither a Parameter nor None.
         """
         params = self._members("_params")
         if not isinstance(param_name, str) or not param_name:
@@ -261,11 +269,13 @@ class Cell(KeepsState):
         params[param_name] = param
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
-        """Add a child Cell under a name, without prefixing the names of its Parameters.
+        """Add a child Cell, or None as an absent one, without prefixing its Parameters' names.
+
+        `child_name` is the name of the child in this Cell.
 
         Raises:
             KeyError: the name is empty or in use.
-            TypeError: `child_cell` is not a Cell.
+            TypeError: `child_cell` is neither a Cell nor None.
         """
         cells = self._members("_cells")
         if not isinstance(child_name, str) or not child_name:
@@ -283,11 +293,14 @@ class Cell(KeepsState):
         cells[child_name] = child_cell
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a Tensor that is state but not a Parameter; `state_dict` saves persistent ones.
+        """Add a buffer: a Tensor that is state of this Cell but not a Parameter.
+
+        None as `tensor` stands for an absent buffer. `state_dict` saves the buffer if `persistent`
+        is True. An existing buffer of the same name is replaced.
 
         Raises:
-            TypeError: `tensor` is not a Tensor.
-            KeyError: the name is empty, contains a dot or is in use.
+            TypeError: `tensor` is neither a Tensor nor None.
+            KeyError: the name is empty, contains a dot or is that of another attribute.
         """
         buffers = self._members("_buffers")
         if not isinstance(name, str) or not name or "." in name:
@@ -307,18 +320,23 @@ class Cell(KeepsState):
     def parameters_and_names(
         self, name_prefix: str = "", expand: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield (path, Parameter) of this Cell; with `expand`, of all its descendants too."""
+        """Yield (path, Parameter) of this Cell; with `expand`, of all its descendants too.
+
+        Each path begins with `name_prefix`. A shared Parameter is yielded once.
+        """
         return _tree.walk_parameters(self, name_prefix, expand)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
         """Yield the Parameters of this Cell, each once.
 
-        With `expand`, of all its descendants too.
+        With `expand`, the Parameters of all its descendants are included.
         """
         return (p for _, p in _tree.walk_parameters(self, "", expand))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
         """Return the Parameters of this Cell that are trained (`requires_grad` is True).
+
+        With `recurse`, the Parameters of all its descendants are included.
 
         Raises:
             ValueError: two Parameters have the same name.
@@ -327,11 +345,16 @@ class Cell(KeepsState):
         return [p for p in self.get_parameters(recurse) if p.requires_grad]
 
     def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
-        """Return the Parameters of this Cell that are not trained (`requires_grad` is False)."""
+        """Return the Parameters of this Cell that are not trained (`requires_grad` is False).
+
+        With `recurse`, the Parameters of all its descendants are included.
+        """
         return [p for p in self.get_parameters(recurse) if not p.requires_grad]
 
     def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
         """Return an ordered dictionary of the Parameters of this Cell by name.
+
+        With `recurse`, the Parameters of all its descendants are included.
 
         Raises:
             ValueError: two Parameters have the same name.
@@ -344,7 +367,9 @@ class Cell(KeepsState):
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Rename every Parameter of this Cell and its descendants to `prefix` + its path.
+        """Rename every Parameter of this Cell to `prefix` + its path.
+
+        With `recurse`, the Parameters of all its descendants are renamed as well.
 
         Raises:
             TypeError: `prefix` is not a string.
@@ -361,7 +386,7 @@ class Cell(KeepsState):
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
         """Run the Initializers of all Parameters that have no value yet.
 
-        Returns a dict from each Parameter to itself.
+        Returns a dict from each Parameter to itself. `auto_parallel_mode` has no effect.
         """
         check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
@@ -381,7 +406,8 @@ class Cell(KeepsState):
     ) -> Iterator[tuple[str, Cell]]:
         """Yield (path, Cell) for this Cell and all its descendants, parents first.
 
-        Each Cell occurs once; the Cells in `cells` are left out.
+        Each Cell occurs once. The Cells in `cells` are left out, but not their descendants. Each
+        path begins with `name_prefix`.
         """
         known = {id(c) for c in cells or ()}
         return ((p, c) for p, c in _tree.walk_cells(self, name_prefix) if id(c) not in known)
@@ -453,7 +479,7 @@ class Cell(KeepsState):
 
     @property
     def param_prefix(self) -> str:
-        """Return the prefix of the names of this Cell's Parameters."""
+        """Return the prefix of the names of this Cell's Parameters, "" until one has been set."""
         return self._param_prefix
 
     @property
@@ -493,7 +519,11 @@ class Cell(KeepsState):
         return self
 
     def recompute(self, **options: bool) -> None:
-        """Enable gradient checkpointing: backward recomputes the Cell's intermediate values."""
+        """Enable gradient checkpointing: backward recomputes the Cell's intermediate values.
+
+        `options` are those of MindSpore. They have no effect, except that `output_recompute=True`
+        raises ArgumentValueError.
+        """
         check_options("nn.Cell.recompute", **options)
         self._recompute = True
         self._plain = False
@@ -544,7 +574,9 @@ class Cell(KeepsState):
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
         """Declare the shapes and dtypes of the inputs; None in a shape stands for any size.
 
-        A call in GRAPH_MODE, or after `compile`, with other inputs raises ValueError.
+        The declarations, such as Tensors without data, are passed like the inputs of `construct`,
+        but either all by position or all by name. A call in GRAPH_MODE, or after `compile`, with
+        other inputs raises ValueError.
         """
         if inputs and kwargs:
             raise ArgumentValueError("set_inputs: got both forms; wanted positions or keywords")

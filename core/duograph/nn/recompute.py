@@ -64,8 +64,9 @@ def run_again(
 ) -> object:
     """Call a block so that the backward pass runs it again instead of storing intermediate values.
 
-    Tensors among the arguments, and the trainable Parameters of `cell`, get gradients. Returns what
-    the block returns.
+    Returns what the block returns. Tensors among the arguments, and the trainable Parameters of
+    `cell`, get gradients. The second run uses the random state and the Parameter values of the
+    first.
     """
     weights = cell.trainable_params()
     n = len(args)
@@ -105,7 +106,8 @@ def run_again(
 def _present_value(p: Parameter) -> Tensor:
     """Return a Parameter's present value as a Tensor that later writes do not change.
 
-    For a derivative that is being recorded, it is the same node of the tape as the Parameter.
+    If gradients are being recorded, the Tensor takes the place of the Parameter on the tape, so
+    that its gradient is the gradient of the Parameter.
     """
     if p._type.device is None:
         materialise(p)

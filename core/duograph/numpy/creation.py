@@ -321,10 +321,11 @@ def arange(
 def _spaced(
     start: TensorLike, stop: TensorLike, num: int, endpoint: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return (start, stop, fractions, step) for evenly spaced samples, as floating tensors.
+    """Return (start, stop, fractions, step) for `num` evenly spaced samples, as floating tensors.
 
-    Each of `fractions` is a part of the way from start to stop; they are a tensor with a leading
-    axis of `num` samples.
+    Sample k is start + fractions[k] * (stop - start). `fractions` has a first axis of size `num`,
+    and axes of size 1 so that it broadcasts with start and stop. `step` is the distance between
+    samples; it is NaN if there are no samples, or only one and `endpoint` is True.
     """
     if num < 0:
         raise ArgumentValueError(f"got num={num}; wanted a number of samples of at least 0")

@@ -136,7 +136,8 @@ def _text_of_several(name: str, summary: str, size: int, default: str) -> str:
 def _two(name: str, summary: str, size: int) -> Callable[..., Tensor]:
     """Create NumPy's function `name`, a transform along two axes, from the op of that name.
 
-    `size` is for the example: the result's last size for a shape of (3, 4).
+    `summary` and `size` are for its docstring: `size` is that of the last axis of the result, for
+    an example of shape (3, 4).
     """
     transform = getattr(_ops, name)
 
@@ -155,7 +156,8 @@ def _two(name: str, summary: str, size: int) -> Callable[..., Tensor]:
 def _all(name: str, summary: str, size: int) -> Callable[..., Tensor]:
     """Create NumPy's function `name`, a transform along all axes, from the op of that name.
 
-    `size` is for the example: the result's last size for a shape of (3, 4).
+    `summary` and `size` are for its docstring: `size` is that of the last axis of the result, for
+    an example of shape (3, 4).
     """
     transform = getattr(_ops, name)
 

@@ -238,7 +238,8 @@ def ix_(*args: TensorLike) -> tuple[Tensor, ...]:
 class _Grid:
     """Class of `mgrid` and `ogrid`: indexing an instance by slices returns a coordinate grid.
 
-    Example: ``mgrid[0:3, 0:1:5j]``. With `sparse`, the grid is a list of axes that broadcast.
+    Example: ``mgrid[0:3, 0:1:5j]``. With `sparse` (`ogrid`), the grid is a list with one tensor per
+    slice, whose size is 1 along all axes but one, so that the tensors broadcast.
     """
 
     def __init__(self, sparse: bool) -> None:

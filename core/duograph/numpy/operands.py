@@ -115,7 +115,10 @@ def axis_of(name: str, axis: int, ndim: int) -> int:
 
 
 def widened(x: Tensor) -> Tensor:
-    """Return bools and integers of less than 32 bits with 32 bits, other tensors unchanged."""
+    """Cast bools and integers of less than 32 bits to 32 bits; return other tensors unchanged.
+
+    Unsigned integers become uint32; bools and signed integers become int32.
+    """
     if x.dtype.kind not in "biu" or (x.dtype.kind != "b" and x.dtype.itemsize >= 4):
         return x
     return x.astype(uint32 if x.dtype.kind == "u" else int32)
@@ -127,5 +130,8 @@ def as_indices(x: TensorLike) -> Tensor:
 
 
 def along(x: Tensor, axis: int, part: slice) -> Tensor:
-    """Return a slice of a tensor along an axis."""
+    """Return the elements of a tensor that the slice `part` selects along `axis`.
+
+    `axis` counts from 0; all elements of the other axes are selected.
+    """
     return x[(slice(None),) * axis + (part,)]

@@ -104,9 +104,10 @@ def pad(
 
 
 def _pairs(name: str, value: ArrayLike | None, rank: int) -> list[Pair]:
-    """Convert an argument of `pad` to a pair of numbers for each of `rank` axes.
+    """Convert a per-axis argument of `pad`, such as `pad_width`, to a pair for each of `rank` axes.
 
-    None results in pairs of None.
+    `value` is a number, a pair, or a pair for each axis; None results in pairs of None. `name` is
+    the argument's name in errors.
     """
     if value is None:
         return [(None, None)] * rank
@@ -122,7 +123,10 @@ def _pairs(name: str, value: ArrayLike | None, rank: int) -> list[Pair]:
 
 
 def _edge(x: Tensor, axis: int, end: int) -> Tensor:
-    """Return the first (`end` 0) or last slice along an axis, as an axis of size 1."""
+    """Return the first or the last slice along an axis, as an axis of size 1.
+
+    It is the first if `end` is 0, else the last.
+    """
     return along(x, axis, slice(0, 1) if end == 0 else slice(x.shape[axis] - 1, None))
 
 
@@ -186,9 +190,10 @@ def _statistic(
 
 
 def _gathered(x: Tensor, axis: int, width: tuple[int, int], mode: str, kind: str) -> Tensor:
-    """Pad an axis with copies of its own elements, as NumPy's `mode` chooses them.
+    """Pad an axis with copies of its own elements, in NumPy's pad mode `mode`.
 
-    `kind` "odd" reflects the differences from the edge instead.
+    If `kind` is "odd", the modes "reflect" and "symmetric" pad with twice the edge element minus
+    the reflected element.
     """
     if width == (0, 0):
         return x

@@ -325,8 +325,9 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 def _best_cuts(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return, for each chain of matrices i..j, after which matrix to split the product.
+    """Return, for each product of the matrices i to j, after which matrix to split it.
 
+    The keys of the result are (i, j); the value k means (matrices i to k) @ (matrices k + 1 to j).
     Matrix `k` has shape (sizes[k], sizes[k + 1]). The splits minimise the multiplications (Cormen
     et al., Matrix-chain multiplication); the time is cubic in the number of matrices.
     """

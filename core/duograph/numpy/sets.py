@@ -104,7 +104,10 @@ def intersect1d(
 
 
 def _first_places(values: Tensor, among: Tensor) -> Tensor:
-    """Return, for each element of `values`, the index of its first occurrence in `among`."""
+    """Return, for each element of `values`, the index of its first occurrence in `among`.
+
+    The index is 0 for an element that does not occur. Both tensors are 1-d.
+    """
     if not among.size:
         return _ops.zeros(values.shape, dtype=int32)
     same = _ops.equal(_ops.expand_dims(values, 1), among)

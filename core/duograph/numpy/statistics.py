@@ -270,9 +270,10 @@ def histogram_bin_edges(
 
 
 def _bin_of(x: Tensor, edges: Tensor) -> Tensor:
-    """Return the number of the bin that each element is in, or -1 if it is in none.
+    """Return the number of the bin that contains each element of `x`, or -1 if no bin does.
 
-    Bins are half-open, but the last one includes its right edge.
+    `edges` are the ascending bounds of the bins. A bin includes its left edge but not its right
+    one, except for the last bin, which includes both.
     """
     t, line = promoted([x, edges])
     index = _ops.searchsorted(line, t, side="right") - 1
@@ -383,9 +384,9 @@ def histogramdd(
 
 
 def _coordinates(sample: object) -> list[Tensor]:
-    """Return a list with the coordinates of all points along each axis.
+    """Return a list with one tensor per axis: the coordinates of all points along that axis.
 
-    `sample` is a list of these already, or an array with one point per row.
+    `sample` is such a list already, or an array with one point per row.
     """
     if isinstance(sample, (list, tuple)):
         return [tensor_of(x).reshape(-1) for x in sample]

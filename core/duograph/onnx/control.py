@@ -82,11 +82,12 @@ def _while(
 ) -> list[Value]:
     """Run an ONNX Loop that returns only its carried values; return their final values.
 
-    The loop is unrolled as long as limit and condition are known while a compiled function is
-    traced.
+    If the limit is None, or a NumPy number that is not too large to unroll (`_MOST_UNROLLED`), the
+    iterations run here in Python, and are thus unrolled in a compiled function, for as long as the
+    condition is a NumPy value or True. The other iterations are left to `_at_run_time`.
 
     Args:
-        limit: maximum number of iterations, or None.
+        limit: maximum number of iterations, or None for no limit.
         condition: whether the first iteration runs, or None for True.
         env: values of the outer graph by name.
         run: function that runs the body's nodes.
@@ -117,8 +118,8 @@ def _at_run_time(
 ) -> list[Value]:
     """Run an ONNX Loop whose end is known only at run time, from iteration number `first` on.
 
-    In a compiled function, the Python `while` here becomes a loop of the graph. Returns the final
-    carried values.
+    `going` is the condition for the first of these iterations. In a compiled function, the Python
+    `while` here becomes a loop of the graph. Returns the final carried values.
     """
     values = _tensors(carried)
     i = ops.add(Tensor(np.array(first, np.int64)), 0)

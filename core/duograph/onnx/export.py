@@ -42,7 +42,8 @@ def model_bytes(trace: Trace, net: object, inputs: Sequence[Tensor]) -> bytes:
     Args:
         trace: function that traces the network for given inputs.
         net: the network, from which the names of its inputs are taken.
-        inputs: example inputs; a Tensor without data leaves those sizes open that are None.
+        inputs: example inputs. A Tensor without data may have None in its shape; such a size stays
+            open (symbolic) in the model.
 
     Raises:
         OnnxError: ONNX cannot express an op, or the model is larger than 2 GiB.
@@ -154,12 +155,12 @@ class _Model:
 
 
 def _leaves(name: str, template: Any) -> Iterator[object]:
-    """Yield the leaves of a nested result, from left to right.
+    """Yield the leaves of a nested result, from left to right; None is skipped.
 
     `name` is the network's, for messages.
 
     Raises:
-        OnnxError: the result holds an object that is no Tensor.
+        OnnxError: the result holds an object that is neither a Tensor nor None.
     """
     if type(template) in (tuple, list):
         for v in template:
@@ -179,8 +180,8 @@ def _leaves(name: str, template: Any) -> Iterator[object]:
 def _input_names(net: object, count: int) -> list[str]:
     """Return an ONNX name for each of `count` inputs of a network.
 
-    The names are those of the parameters of its Python function, and otherwise ``input_0`` and so
-    on.
+    The names are those of the positional parameters of its Python function. An input without one,
+    such as an item of ``*args``, is called by its number, as in ``input_0``.
     """
     function = getattr(net, "construct", net)
     names: list[str] = []

@@ -135,9 +135,10 @@ def _switch(w: Writer, node: GraphNode, xs: tuple[str, ...], graph: Graph) -> Se
     index = w.cast(index, np.int64)
 
     def choose(k: int) -> list[str]:
-        """Write an If node that runs branch k, or else one of the later branches.
+        """Write an ONNX If node that runs branch `k` if the index is <= `k`, else a later one.
 
-        Returns the names of its results.
+        The else branch contains the If node for branch k + 1. Returns the names of the node's
+        results.
         """
         condition = w.call("Less", index, w.constant(np.array(k + 1, np.int64)))
         then = _subgraph(w, branches[k], rest, "branch")

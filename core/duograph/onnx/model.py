@@ -157,9 +157,10 @@ class parsed:
         )
 
     def function(self, proto: onnx.FunctionProto, attributes: Mapping[str, Any]) -> Graph:
-        """Convert a FunctionProto to a Graph, for a call with the given attributes.
+        """Convert a FunctionProto to a Graph, for one call with the given attributes.
 
-        A function has attribute parameters; the nodes of the Graph have the call's values of them.
+        Where a node of the function refers to an attribute of the function, the node in the Graph
+        has the value from `attributes`.
         """
         return Graph(
             proto.name,

@@ -97,7 +97,10 @@ class OnnxCell(Cell):
 
 
 def _result(value: Value) -> Value:
-    """Convert the arrays in a result to Tensors, as far as a Tensor can have their dtype."""
+    """Convert the NumPy arrays in a result to Tensors, also those in lists.
+
+    An array of a dtype that Tensors lack, such as strings, is returned unchanged.
+    """
     if isinstance(value, list):
         return [_result(v) for v in value]
     if isinstance(value, np.ndarray):

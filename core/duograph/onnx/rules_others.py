@@ -22,9 +22,9 @@ __all__: list[str] = []
 
 
 def _at(value: Value) -> int:
-    """Convert a one-element array or Tensor to an int; Python must know its value.
+    """Convert an array or Tensor of one element to an int.
 
-    While a function is being compiled, that is so for NumPy arrays only.
+    While a function is being compiled, only NumPy arrays have a known value; a Tensor raises then.
     """
     return int(
         (value if isinstance(value, np.ndarray) else cast("Tensor", value).asnumpy()).reshape(())

@@ -108,11 +108,13 @@ class _Settings:
             states: for each direction its initial state tensors; the first of them is also the
                 output.
             step: function from (direction, input of one step, states) to the next states.
-            lengths: lengths of the sequences, or None. After the end of a sequence its states do
-                not change and its output is 0.
+            lengths: lengths of the sequences, or None if all are full. After the end of a sequence
+                its states do not change and its output is 0.
 
         Returns:
-            (outputs of all steps, then the final value of each state tensor).
+            (outputs of all steps, final value of the first state tensor, of the second, ...). The
+            outputs have shape (steps, directions, batch, hidden), each final value (directions,
+            batch, hidden); if the node asks for batch-first layout, the batch axis comes first.
         """
         steps = self.x.shape[0]
         outputs, last = [], []

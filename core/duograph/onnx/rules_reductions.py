@@ -279,7 +279,7 @@ def _blocks(v: Dense | None, node: Node, shape: tuple[int, ...]) -> Dense | None
     """Expand a scale or zero point of quantisation so that it broadcasts with a tensor of `shape`.
 
     `v` may be one number, one per index along an axis, or one per block of `block_size` elements of
-    the axis; the node's attributes tell which.
+    the axis, as the attributes `axis` and `block_size` of the node say. None is returned unchanged.
     """
     if v is None or not v.shape:
         return v
@@ -367,7 +367,8 @@ def _(node: Node, x: Tensor) -> tuple[Tensor, ...]:
 def _shifted(x: Tensor, zero: Tensor | None, by_row: bool) -> Tensor:
     """Return a quantised tensor minus its zero point, as int32.
 
-    With `by_row`, a vector of zero points has one element per row.
+    A `zero` of None means 0. A 1-d `zero` has one element per row if `by_row` is True, else one per
+    column (last axis).
     """
     whole = ops.cast(x, int32)
     if zero is None:

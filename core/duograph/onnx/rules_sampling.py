@@ -39,9 +39,11 @@ def _(node: Node, x: Tensor, grid: Tensor) -> Tensor:
 
 
 def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
-    """Clamp or reflect sampling positions into an axis of `n` elements, as `padding` says.
+    """Move sampling positions into an axis of `n` elements, as the mode `padding` says.
 
-    With padding "zeros" they are returned unchanged. `corners` is ONNX's attribute align_corners.
+    "border" clamps them to [0, n - 1]. "reflection" reflects them at the centres of the outermost
+    elements if `corners` (ONNX's align_corners) is True, else at the outer edges of the axis.
+    "zeros" returns them unchanged.
     """
     if padding == "border":
         return ops.clamp(p, 0.0, float(n - 1))
@@ -61,8 +63,9 @@ def _folded(p: Tensor, n: int, padding: str, corners: bool) -> Tensor:
 def _sampled(x: Tensor, points: list[Tensor], order: int, padding: str, corners: bool) -> Tensor:
     """Interpolate images (N, C, sizes...) at the positions `points`, one tensor per spatial axis.
 
-    Each tensor has shape (N, output sizes...). `order` 0 takes the nearest element, 1 interpolates
-    linearly, 2 cubically.
+    Each tensor has shape (N, output sizes...) and counts in elements, 0 being the centre of the
+    first. `order` 0 takes the nearest element, 1 interpolates linearly, 2 cubically. `padding` and
+    `corners` say how positions outside the image are treated, see `_folded`.
     """
     sizes = x.shape[2:]
     n, c = x.shape[:2]

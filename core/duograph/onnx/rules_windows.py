@@ -79,9 +79,10 @@ def _(
 def _integer_conv(
     node: Node, x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None
 ) -> Tensor:
-    """Convolve quantised tensors.
+    """Convolve the quantised tensors `x` and `w`, minus their zero points `x_zero` and `w_zero`.
 
-    The result holds integers in float64, which represents them exactly.
+    A zero point of None means 0. The result holds integers in float64, which represents them
+    exactly.
     """
     a, b = ops.cast(x, float64), ops.cast(w, float64)
     if x_zero is not None:
@@ -359,7 +360,14 @@ def _targets(
     scales: Array | None,
     sizes: Array | None,
 ) -> tuple[list[int], list[float]]:
-    """Return (new sizes, scale factors) of the resized axes, from input `scales` or `sizes`."""
+    """Return (new sizes, scale factors) of the resized axes, from ONNX's inputs of Resize.
+
+    `sizes` decides if it is neither None nor empty, with the attribute keep_aspect_ratio_policy;
+    otherwise `scales` does. `shape` is the shape of the input.
+
+    Raises:
+        OnnxError: both are None or empty.
+    """
     if sizes is None or not sizes.size:
         if scales is None or not scales.size:
             raise OnnxError("got neither scales nor sizes; wanted one of them")
@@ -389,10 +397,12 @@ def _along(x: Tensor, axis: int, weights: Array) -> Tensor:
 
 
 def _source(m: int, n: int, scale: float, transform: str, region: tuple[float, float]) -> Array:
-    """Return the input position that each of `m` output elements of an axis of size `n` samples.
+    """Return the position in the input at which each element of a resized axis is sampled.
 
-    `scale` is output size / input size, `transform` ONNX's attribute
-    coordinate_transformation_mode, and `region` the axis's entries of the input `roi`.
+    `n` is the size of the axis in the input, `m` in the output; the result has `m` positions.
+    `scale` is output size / input size, `transform` is ONNX's attribute
+    coordinate_transformation_mode, and `region` has the axis's entries (start, end) of the input
+    `roi`.
     """
     i = np.arange(m, dtype=np.float64)
     if transform == "half_pixel":
@@ -428,10 +438,10 @@ def _axis_weights(
     region: tuple[float, float],
     antialias: bool = False,
 ) -> tuple[Array, Array]:
-    """Return a matrix (m, n) that resizes an axis, and a mask of output elements outside the input.
+    """Return a matrix (m, n) that resizes an axis, and a bool mask (m,).
 
-    `n` and `m` are the old and the new size of the axis. The other arguments are ONNX's attributes
-    of Resize.
+    `n` and `m` are the old and the new size of the axis. The mask is True for an output element
+    that samples a position outside the input. The other arguments are ONNX's attributes of Resize.
     """
     at = _source(m, n, scale, transform, region)
     wrong = (at < 0) | (at > n - 1)

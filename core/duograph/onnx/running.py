@@ -131,7 +131,11 @@ def _failed(node: Node, why: str) -> OnnxError:
 
 
 def _arguments(node: Node, inputs: Sequence[Value]) -> list[Value]:
-    """Convert a node's inputs for its rule: to arrays where it needs values, else to Tensors."""
+    """Convert a node's inputs to the form that the rule of its operator takes.
+
+    The inputs at the positions `Rule.static` become NumPy arrays, the others Tensors; None, an
+    absent input, stays None.
+    """
     assert node.rule is not None
     wanted = node.rule.static
     return [
@@ -204,7 +208,10 @@ def _version(proto: onnx.FunctionProto, default: int) -> int:
 
 
 def _function_of(schema: Any, node: Node, inputs: Sequence[Value]) -> onnx.FunctionProto | None:
-    """Return the function by which ONNX defines an operator for the inputs' types, or None."""
+    """Return the function by which ONNX defines an operator for the types of the inputs.
+
+    `schema` is ONNX's schema of the operator. The result is None if ONNX has no function for it.
+    """
     if schema.has_function:
         return schema.function_body
     if not schema.has_context_dependent_function:

@@ -35,10 +35,10 @@ _ASSIGNMENTS = ((24, 40, 56, 88), (32, 52, 68, 100), (44, 60, 92, 116))
 
 @dataclasses.dataclass
 class Sizes:
-    """The inputs of a model with open sizes.
+    """The inputs of a model with open (symbolic) sizes.
 
     Attributes:
-        inputs: example inputs; one without data may have None for an open size in its shape.
+        inputs: example inputs; a Tensor without data may have None in its shape, for an open size.
         symbols: for each symbol the axes that have this size, as (input, axis).
         named: the shape of each input, with the name of the symbol for an open size.
         fixed_results: for each result and axis, whether its size is fixed.
@@ -85,7 +85,7 @@ def _shape(x: Tensor) -> tuple[int | None, ...]:
 
 
 def open_sizes(inputs: Sequence[Tensor]) -> Sizes | None:
-    """Return a description of the inputs if one of them leaves a size open, else None."""
+    """Return a description of the inputs if the shape of one of them contains None, else None."""
     return Sizes(inputs) if any(map(_is_open, inputs)) else None
 
 

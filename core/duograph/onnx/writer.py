@@ -136,7 +136,10 @@ class Writer:
 
     @contextmanager
     def graph(self) -> Iterator[Scope]:
-        """Return a context in which nodes are appended to a new graph; it yields that graph."""
+        """Return a context manager inside which nodes are appended to a new graph.
+
+        Its value is the new graph. At the end, nodes are appended to the previous graph again.
+        """
         before, self.scope = self.scope, Scope()
         try:
             yield self.scope

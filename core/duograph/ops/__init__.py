@@ -314,8 +314,9 @@ _late = _Late()
 def __getattr__(name: str) -> Any:
     """Return the attribute `name` of the package when it is not yet in its namespace.
 
-    Loads the late families first. After them come an op that a plugin registered, and the
-    replacement of a name that MindSpore has removed. Raises AttributeError if none has the name.
+    It first loads the late families, and looks there. If they do not have the name, it looks for an
+    op that a plugin registered, and at last for the replacement of a name that MindSpore has
+    removed. Raises AttributeError if none has the name.
     """
     if name == "__all__":
         _late.load()

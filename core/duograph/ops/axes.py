@@ -81,10 +81,10 @@ _KEEP = ("keepdims", "keep_dims", "keepdim")
 def spelled(
     name: str, axis: object, keepdims: object, other: Mapping[str, object]
 ) -> tuple[Any, bool]:
-    """Return (axis, keepdims) from keyword arguments of either name: `axis` or `dim`, and so on.
+    """Return (axis, keepdims) from a call that may use the names `dim` and `keepdim` instead.
 
-    `other` has the keyword arguments besides `axis` and `keepdims`, such as ``dim``; `name` is the
-    user's function in errors.
+    `other` has the call's keyword arguments besides `axis` and `keepdims`. `name` is the user's
+    function in error messages.
 
     Raises:
         TypeError: an unknown keyword, an axis under both names, or keepdims that is not a bool.

@@ -110,8 +110,8 @@ def _several(name: str, k: object) -> tuple[int, int] | None:
 def _begin(align: str, at: int, spare: int) -> int:
     """Return the column where the elements of diagonal number `at` begin in a padded row.
 
-    `align`, such as ``"RIGHT_LEFT"``, names the side of the elements for diagonals above and below
-    the main one; the row has `spare` padding elements.
+    `align`, such as ``"RIGHT_LEFT"``, names two sides of a row: that of the elements of diagonals
+    above the main one, and that for diagonals below. The row has `spare` padding elements.
     """
     above, below = align.split("_")
     return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
@@ -188,7 +188,10 @@ def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -
 
 
 def _one_of_aligns(name: str, align: object) -> None:
-    """Raise ArgumentValueError unless `align` is one of the known alignments."""
+    """Raise ArgumentValueError unless `align` is a known alignment, such as ``"RIGHT_LEFT"``.
+
+    `name` is the user's function in the error.
+    """
     if align not in _ALIGNS:
         raise ArgumentValueError(
             f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"

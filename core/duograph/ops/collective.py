@@ -82,7 +82,7 @@ class AllReduce(Primitive):
         self.group = _group_name("AllReduce", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the combination of the tensors of all ranks."""
+        """Return the elementwise reduction (the constructor's `op`) of the tensors of all ranks."""
         (out,) = reduced("AllReduce", [input_x], self.reduce_op, self.group)
         return out
 
@@ -110,7 +110,7 @@ class AllGather(Primitive):
         self.group = _group_name("AllGather", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the tensors of all ranks, concatenated."""
+        """Return the tensors of all ranks, concatenated along axis 0 in the order of the ranks."""
         members = world_group("AllGather", self.group)
         _tensor("AllGather", input_x)
         if members.size == 1:
@@ -148,7 +148,10 @@ class ReduceScatter(Primitive):
         self.group = _group_name("ReduceScatter", group)
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return this rank's part, along axis 0, of the combination of the tensors of all ranks."""
+        """Reduce the tensors of all ranks elementwise; return this rank's part along axis 0.
+
+        The reduction is the constructor's `op`.
+        """
         members = world_group("ReduceScatter", self.group)
         _tensor("ReduceScatter", input_x)
         if members.size == 1:
@@ -188,7 +191,10 @@ class Broadcast(Primitive):
         self.root_rank = root_rank
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the tensors of the root rank."""
+        """Return the tensors that the root rank passed, on every rank of the group.
+
+        The root is the rank `root_rank` of the constructor.
+        """
         members = world_group("Broadcast", self.group)
         for x in input_x:
             _tensor("Broadcast", x)
@@ -231,7 +237,11 @@ class AlltoAll(Primitive):
         self.split_count, self.split_dim, self.concat_dim = split_count, split_dim, concat_dim
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the parts that this rank receives from all ranks, joined along `concat_dim`."""
+        """Send a part of `input_x`, cut along `split_dim`, to each rank; return the received parts.
+
+        The received parts are joined along `concat_dim`, in the order of the ranks. Both axes are
+        arguments of the constructor.
+        """
         size = world_group("AlltoAll", self.group).size
         _tensor("AlltoAll", input_x)
         if self.split_count != size:
@@ -259,7 +269,7 @@ class Send(Primitive):
         sr_tag: number of the message; `Receive` must have the same.
         dest_rank: rank in the group that receives.
         group: name of the group; default all ranks.
-        group_back: name of a group for the gradients; without effect, as messages have none.
+        group_back: name of a group for the gradients; ignored, since messages have no gradient.
 
     Outputs:
         The tensor that was sent.
@@ -290,7 +300,7 @@ class Receive(Primitive):
         src_rank: rank in the group that sends.
         shape, dtype: shape and dtype of the tensor.
         group: name of the group; default all ranks.
-        group_back: name of a group for the gradients; without effect, as messages have none.
+        group_back: name of a group for the gradients; ignored, since messages have no gradient.
 
     Raises:
         ValueError: no such rank.

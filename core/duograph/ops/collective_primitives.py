@@ -43,14 +43,17 @@ OPTIONS: dict[str, Any] = {
 
 
 def runnable(x: Any) -> Any:
-    """Return an array in C order, as transfers need; a `DeviceArray` is returned unchanged."""
+    """Return an array that a transfer can use: in C order, or a `DeviceArray` (in device memory).
+
+    A `DeviceArray` is always dense and in C order, so it is returned unchanged.
+    """
     if isinstance(x, DeviceArray):
         return x
     return np.asarray(x, order="C")  # ascontiguousarray would add an axis to 0-d arrays
 
 
 def _on_host(x: object) -> np.ndarray:
-    """Return the array in host memory and in C order; messages are sent from there."""
+    """Return the array in host memory and in C order, as the sending of messages needs it."""
     return runnable(x.on_host() if isinstance(x, DeviceArray) else x)
 
 
@@ -248,9 +251,10 @@ def _(x, out, dout, lengths, rows, reduction, group):
 
 @op(name="reduce_to", **OPTIONS)
 def reduce_to(x: Tensor, root: int, here: bool, reduction: str, group: str):
-    """Graph op: reduce tensors over a group; the result is on rank `root`, elsewhere zeros (1,).
+    """Graph op: reduce tensors over a group; rank `root` gets the result, the others zeros of (1,).
 
-    `here` is whether this rank is the root.
+    `here` is whether this rank is the root. It is an attribute because the shape of the result
+    depends on it.
     """
 
 
@@ -291,9 +295,10 @@ def _(group):
 
 
 def starts(op: Op, group: str, x: np.ndarray, attributes: Mapping[str, object]) -> Operation:
-    """Start the communication of a collective op with one operand; return its Operation.
+    """Start the communication of a collective op with one operand, without waiting for its end.
 
-    The caller waits for the Operation.
+    Returns the `ranks.operations.Operation` that represents the running collective; the caller
+    waits for it.
 
     Args:
         op: `all_gather`, `all_gather_rows`, `all_reduce`, `all_to_all`, `broadcast_from`,
@@ -336,10 +341,10 @@ class Plan:
 
 @op(name="compare_collectives", differentiable=False, **OPTIONS)
 def compare_collectives(group: str, plan: Plan):
-    """Graph op: raise an error on all ranks of a group if their programs have other collectives.
+    """Graph op: raise an error on all ranks of a group unless their collectives are equal.
 
-    Ranks compare each plan (the program's collectives) once. The only result is a 0 that nothing
-    reads.
+    `plan` has the collectives of this rank's program; the ranks exchange and compare each plan
+    once. The only result is a 0 that nothing reads.
     """
 
 
@@ -355,10 +360,11 @@ def _(group, plan):
 
 
 def with_comparison(graph: Graph) -> Graph:
-    """Return a program's graph with nodes in front that compare its collectives with other ranks.
+    """Return a program's graph with nodes in front that check its collectives against other ranks.
 
-    Programs of ranks may differ in everything else. A graph that sends or receives messages is
-    returned unchanged, since its program must differ between ranks.
+    The ranks of a group must have equal collectives in equal order; all other nodes of their graphs
+    may differ. A graph that sends or receives messages is returned unchanged, because its program
+    differs between ranks by design.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     if not _collect(graph, found, ""):
@@ -460,7 +466,8 @@ def _(shape, dtype, source, tag, group):
 def start_send(x: Tensor, to: int, tag: int, group: str):
     """Graph op: start sending a copy of a tensor to rank `to`; return a 0 that nothing reads.
 
-    Later waits of this rank, or the end of the program, complete the transfer.
+    The op does not wait. The transfer proceeds while this rank waits in later communication ops,
+    and is complete at the latest at the end of the program. `tag` is the number of the message.
     """
 
 
@@ -477,7 +484,7 @@ def _(x, to, tag, group):
 
 @op(name="receive_all", differentiable=False, **OPTIONS)
 def receive_all(likes: Sequence[Tensor], sources: Sequence[int], tags: Sequence[int], group: str):
-    """Graph op: receive several tensors from ranks of a group, all at the same time.
+    """Graph op: receive several tensors from ranks of a group at the same time; return all of them.
 
     Args:
         likes: tensors of the shapes and dtypes to receive.

@@ -335,7 +335,7 @@ clip = clamp.public
 def _tensor_clamp(
     self: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
 ) -> Tensor:
-    """Clamp every element to [min, max]; see `ops.clamp`."""
+    """Clamp every element to [min, max], where None means no bound; see `ops.clamp`."""
     return clamp.public(self, min, max)
 
 

@@ -177,7 +177,8 @@ def _repeated(
     """Broadcast a one-element tensor to a shape, so that gradients flow to it, or return None.
 
     The result is a Tensor only if `value` is a tensor that eager differentiation records or that a
-    graph computes, and if the dtype is floating or complex. For None, the caller makes a constant.
+    graph computes, and if the dtype is floating or complex. If the result is None, the caller must
+    make a constant tensor of the value instead.
 
     Args:
         shape: function that returns the result's shape.
@@ -483,7 +484,10 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: object) -> Tensor:
-    """Return `value` as a Tensor, placed on the device of `like` unless it has a device already."""
+    """Convert `value` to a Tensor on the device of `like`.
+
+    A Tensor that has been placed on a device already stays there.
+    """
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device
@@ -496,7 +500,7 @@ def as_index(indices: object, like: Tensor | None = None) -> Tensor:
     """Convert indices to int32 or int64, the dtypes that gather and scatter accept.
 
     Args:
-        like: the indexed tensor, on whose device the indices are placed, or None.
+        like: the indexed tensor, on whose device the indices are placed; None leaves them unplaced.
 
     Raises:
         DTypeError: the indices are not integers.

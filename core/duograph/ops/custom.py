@@ -386,7 +386,10 @@ class Custom(Primitive):
         return custom_gradient(self._run, self._gradient, inputs, "Custom", self.bprop)
 
     def _gradient(self, *args: object) -> object:
-        """Return the gradients of a Python function's inputs, by the user's `bprop`."""
+        """Return the gradients of a Python function's inputs, by the user's `bprop`.
+
+        Raises GradientError if the user gave no `bprop`.
+        """
         if self.bprop is None:
             raise GradientError(
                 "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"
@@ -421,9 +424,10 @@ class Custom(Primitive):
 
 
 def _name_inputs(func: Callable[..., Any], arrays: Sequence[object], error: TypeError) -> None:
-    """Name the inputs of the user's function in Python's error about their number.
+    """Rewrite a TypeError about the number of inputs so that it names the user's function.
 
-    `error` is changed in place. Other errors are left alone.
+    `func` is that function and `arrays` its arguments. `error` is changed in place, but only if
+    `func` cannot take this number of arguments.
     """
     signature = inspect.signature(func)
     try:
@@ -460,8 +464,8 @@ def _wanted(rule: object, given: list[Any], count: int) -> list[Any]:
 def _sources(func: object, name: str | None) -> tuple[str, Mapping[str, str], str | None]:
     """Check the arguments of a "source" operator; return (kernel name, sources by language, None).
 
-    `func` is the dict of sources by language, `name` the name of the kernel's function. None stands
-    for the path of a library.
+    `func` is the dict of sources by language, `name` the name of the kernel's function. The third
+    item, which is the path of a library for an "aot" operator, is None here.
     """
     if not isinstance(func, Mapping) or not func:
         raise ArgumentError(
@@ -485,7 +489,8 @@ def _sources(func: object, name: str | None) -> tuple[str, Mapping[str, str], st
 def _library(func: object) -> tuple[str, Mapping[str, str], str | None]:
     """Split `func` of an "aot" operator; return (kernel name, {}, path of the library).
 
-    `func` has the form ``"path/library.so:name"``; the empty dict stands for sources.
+    `func` has the form ``"path/library.so:name"``. The second item, the sources by language, is an
+    empty dict because there are none.
     """
     path, _, name = func.rpartition(":") if isinstance(func, str) else ("", "", "")
     if not path or not name.isidentifier():

@@ -77,7 +77,10 @@ def _part(x: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor:
 
 @op(name="qr", dtypes=_ANY, host_fallback=True)
 def qr_by(input: Tensor, full: bool):
-    """Primitive op: Q and R of the QR decomposition of matrices; with `full`, Q is square."""
+    """Primitive op: Q and R of the QR decomposition of matrices (..., m, n).
+
+    Q has m columns if `full` is True, else min(m, n); R has as many rows.
+    """
 
 
 @qr_by.infer

@@ -59,16 +59,20 @@ def int_of(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Return the number of a diagonal as an int, clamped to -rows .. columns of matrices `x`.
+    """Return `diagonal`, the number of the last diagonal to keep, as an int.
 
-    Clamping keeps it in the range of int32. `name` is the function that errors name.
+    It is clamped to the range from -rows to columns of the matrices `x`, which keeps it in the
+    range of int32. `name` is the function that errors name.
     """
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, int_of(name, "diagonal", diagonal)))
 
 
 def check_matrix(name: str, x: Tensor) -> None:
-    """Raise ShapeError if a tensor has fewer than two axes; `name` is the user's function."""
+    """Raise ShapeError if a tensor has fewer than two axes.
+
+    `name` is the user's function in the message.
+    """
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
 
@@ -158,7 +162,10 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
 
 @op(name="diagonal")
 def diagonal_by(input: Tensor, offset: int):
-    """Composite op: copy a diagonal of the last two axes to a new last axis."""
+    """Composite op: copy diagonal number `offset` of the last two axes to a new last axis.
+
+    The main diagonal is number 0; diagonals above it are positive.
+    """
     shape = input.shape
     steps = dense_strides(shape)
     rows, columns = shape[-2:]

@@ -1,4 +1,4 @@
-"""Distances of vectors: pdist, dist, vecdot; and layers of two inputs: bidense.
+"""Distances and products of vectors, pdist, dist and vecdot, and the bilinear map bidense.
 
 Users call the functions, which are made of ops.
 """

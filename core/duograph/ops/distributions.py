@@ -95,8 +95,10 @@ _GAMMA_ROUNDS = 8
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Composite op: random numbers of gamma distributions of scale 1 (Marsaglia, Tsang 2000).
 
-    `state` is the state of a random generator. The number of rejection rounds is constant, since
-    the op's graph has no loop; an element that no round accepts is set to about the mean.
+    `alpha` has the shape parameters of the distributions and broadcasts to `shape`, the shape of
+    the result. `state` is the state of a random generator. The number of rejection rounds is
+    constant, since the op's graph has no loop; an element that no round accepts is set to about the
+    mean.
     """
     a = broadcast_to(cast_to(alpha, float32), tuple(shape))
     small = less(a, 1.0)

@@ -36,7 +36,8 @@ def _extreme_input(
 ) -> Tensor:
     """Return `x` with `initial` wherever the mask `where` is False; `x` itself without a mask.
 
-    `name` is the user's function in errors.
+    A mask of None or True means no mask. Raises ArgumentValueError if there is a mask but `initial`
+    is None. `name` is the user's function in errors.
     """
     if where is None or where is True:
         return x

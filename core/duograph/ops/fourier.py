@@ -34,7 +34,8 @@ Sizes = int | Sequence[int] | None
 def dft(input: Tensor, axes: Axes, inverse: bool, scale: float):
     """Primitive op: the discrete Fourier transform over the given axes, times `scale`.
 
-    `inverse` changes the sign of the exponent. There is no other normalisation than `scale`.
+    The result at k is the sum of input[j] * exp(-2 pi i j k / n) over j, where i is the imaginary
+    unit; with `inverse`, the exponent is positive. There is no other normalisation than `scale`.
     """
 
 
@@ -72,7 +73,8 @@ def as_complex(name: str, x: Tensor) -> Tensor:
 def scale_of(name: str, norm: str | None, count: int, inverse: bool) -> float:
     """Return the factor of a transform of `count` elements for the normalisation `norm`.
 
-    `name` is the user's function in errors.
+    "ortho" is 1 / sqrt(count). "forward" is 1 / count for a forward transform and 1 for an inverse
+    one; "backward" and None are the reverse. `name` is the user's function in errors.
     """
     if norm not in (None, "backward", "forward", "ortho"):
         raise ArgumentValueError(
@@ -149,8 +151,9 @@ def of_real(
 ) -> Tensor:
     """Transform real elements; return the first half of the result along the last axis of `dim`.
 
-    The other half would be the mirrored conjugate. `s`, `dim` and `norm` are the user's arguments,
-    `name` the user's function in errors.
+    The other half, which would be the mirrored conjugate, is left out. `s`, `dim` and `norm` are
+    the user's arguments, `name` the user's function in errors. If `inverse` is True, the exponent
+    has the sign of an inverse transform.
     """
     if x.dtype.is_complex:
         raise DTypeError(f"{name}: got {x.dtype.name}; wanted real elements")
@@ -199,9 +202,10 @@ _SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "orth
 
 
 def swapped(name: str, norm: str | None) -> str:
-    """Return the normalisation in which the factors of the two directions are exchanged.
+    """Return the normalisation that exchanges the factors of the forward and inverse transform.
 
-    For example, "forward" becomes "backward". `name` is the user's function in errors.
+    "forward" becomes "backward"; "backward" and None become "forward"; "ortho" stays. `name` is the
+    user's function in errors.
     """
     scale_of(name, norm, 1, False)
     return _SWAPPED[norm]

@@ -98,7 +98,10 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 
 def from_zero(indices: Tensor, n: int) -> Tensor:
-    """Convert negative indices of an axis of size `n` to non-negative ones, by ops."""
+    """Convert negative indices of an axis of size `n` to the non-negative ones that they stand for.
+
+    The conversion is made by ops, so that a graph can contain it.
+    """
     return select_by(indices < 0, indices + n, indices)
 
 

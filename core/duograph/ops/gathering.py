@@ -105,8 +105,9 @@ def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
 def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
     """Raise IndexRangeError that names the bad index, after a gather kernel reported one.
 
-    `n` is the size of the indexed axis. If indices are computed by the graph that is being built,
-    nothing is raised, since their values are unknown.
+    `n` is the size of the indexed axis, and `name` the user's function in the message. If the
+    indices are computed by the graph that is being built, nothing is raised, since their values are
+    unknown.
     """
     if not isinstance(indices, GraphTensor):
         normal_indices(name, indices.asnumpy(), n, axis)

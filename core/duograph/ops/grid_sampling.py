@@ -105,8 +105,10 @@ def _coordinate(
     """Convert sampling positions from [-1, 1] to units of cells along one axis of the image.
 
     `points` has shape (N, count, spatial axes), with the coordinate of the image's last axis first.
-    `size` is the number of cells of the axis. The result (N, count) is reflected at the image's
-    border or clamped to the image as `padding_mode` says.
+    `size` is the number of cells of the axis. The positions -1 and 1 are the centres of the
+    outermost cells if `align_corners` is True, else the outer edges of the image. With
+    `padding_mode` "reflection" or "border", the result (N, count) is reflected or clamped into the
+    image; with "zeros", it is not.
     """
     n, count, k = points.shape
     at = k - 1 - axis

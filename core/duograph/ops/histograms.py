@@ -52,7 +52,8 @@ __all__ = [
 def histogram_by(input: Tensor, bins: int, low: float, high: float):
     """Primitive op: int64 counts of the elements in `bins` equal bins from `low` to `high`.
 
-    If low = high, the range is that of the elements. Elements outside the range are not counted.
+    A bin includes its lower bound, and the last one also `high`. Elements outside the range are not
+    counted. If low = high, the range is from the smallest to the largest element.
     """
 
 
@@ -317,7 +318,10 @@ class Quantile(Primitive):
         self.dim, self.keep_dims, self.ignore_nan = dim, keep_dims, ignore_nan
 
     def __call__(self, x: Tensor, q: Tensor | float) -> Tensor:
-        """Return the quantiles of `x`, for probabilities `q`, along axis `dim`."""
+        """Return the quantiles of `x`, for probabilities `q`, along the constructor's axis `dim`.
+
+        If `dim` is None, they are the quantiles of all elements.
+        """
         return _quantile("Quantile", x, q, self.dim, self.keep_dims, self.ignore_nan)
 
 
@@ -412,9 +416,10 @@ class ConfusionMatrix(Primitive):
     def __call__(
         self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None
     ) -> Tensor:
-        """Return the matrix (classes, classes) of counts, or of summed weights.
+        """Return the matrix (classes, classes) of counts.
 
-        The entry at row i, column j counts the items with label i and prediction j.
+        The entry at row i, column j counts the items with label i and prediction j. If `weights` is
+        not None, it is the sum of the weights of these items instead.
         """
         n = self.num_classes
         cells = cast_to(labels, int64) * n + cast_to(predictions, int64)

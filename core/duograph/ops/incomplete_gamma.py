@@ -43,7 +43,10 @@ _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
 
 def _log_gamma(x: Array) -> Array:
-    """Return log(gamma(x)) of positive numbers, and 0 of all others (of infinity, infinity)."""
+    """Return log(gamma(x)) where x is positive, and 0 elsewhere.
+
+    The result for infinity is infinity.
+    """
     good = (x > 0) & np.isfinite(x)
     return np.where(good, _lgamma(np.where(good, x, 1.0)), np.where(x == np.inf, np.inf, 0.0))
 
@@ -306,9 +309,10 @@ def _(x, y, kind):
 
 @op(name="gamma_derivative", dtypes=FLOATING, host_fallback=True)
 def gamma_derivative(input: Tensor, other: Tensor, kind: str):
-    """Primitive op: derivative of igamma with respect to a, or of zeta to s; it has none itself.
+    """Primitive op: derivative of igamma(a, x) by a, or of zeta(s, q) by s.
 
-    `kind` is "igamma_by_a" or "zeta_by_s".
+    `kind` is "igamma_by_a" or "zeta_by_s"; `input` is a or s, `other` is x or q. The op itself has
+    no derivative.
     """
 
 

@@ -32,7 +32,8 @@ class Plan:
         begin, end, strides: bounds and step of the slice of each axis of the operand.
         middle: shape of the sliced operand without the axes of ints and with axes for None.
         axes: axes of `middle` to which the index arrays apply, in order.
-        position: number of remaining axes before which the axes of the index arrays are inserted.
+        position: the first axis of the result that comes from the index arrays; it is also the
+            number of other axes before these.
     """
 
     begin: tuple[int, ...]
@@ -43,7 +44,7 @@ class Plan:
     position: int
 
     def whole(self, shape: Sequence[int]) -> bool:
-        """Return whether the slice selects all elements of a tensor of `shape`, in their order."""
+        """Return whether the slices select all elements of a tensor of `shape`, in their order."""
         return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
             s == 1 for s in self.strides
         )
@@ -60,8 +61,9 @@ def axes_consumed(item: object) -> int:
 def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
     """Return the slice, reshape and gather that apply an index to a tensor of `shape`.
 
-    `index` has ints, slices as tuples, None, Ellipsis, and the markers ARRAY and NEW_ARRAY for
-    index arrays.
+    `index` has ints, slices as tuples, None, Ellipsis, and two markers for index arrays: ARRAY for
+    an array that indexes one axis, NEW_ARRAY for a 0-d bool mask, which indexes a new axis of size
+    1.
 
     Raises:
         IndexRangeError: an int out of range, or more items than axes.

@@ -254,8 +254,9 @@ def _values(item: object) -> object:
 def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
     """Separate the items of a parsed index into a hashable part and index arrays.
 
-    Returns (items, arrays): in `items`, the marker ARRAY or NEW_ARRAY stands for each array. Bool
-    masks are converted to arrays of integers. `shape` is the shape of the indexed tensor.
+    Returns (items, arrays). In `items`, a marker stands for each array: NEW_ARRAY for that of a 0-d
+    bool mask, ARRAY for any other. Bool masks are converted to arrays of integers. `shape` is the
+    shape of the indexed tensor.
     """
     used = sum(_axes_of(i) for i in items)
     axis = 0
@@ -481,8 +482,9 @@ def masked_by(tensors: Sequence[Tensor]):
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
     """Compute the result of `x[mask] = value` as an elementwise select, or return None.
 
-    The result is None unless the index `items` consists of the mask alone and the value broadcasts
-    to the shape of `x`.
+    The result is None, and the caller must take another way, unless the index `items` consists of
+    the mask alone and the value broadcasts to the axes of `x` that the mask does not have. It is
+    None for a complex value and a real `x`, too.
     """
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:

@@ -57,9 +57,10 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Create and install a Tensor method such as ``add_``, from the function `add` for `name`.
+    """Create a Tensor method called `name`, such as ``add_``, from a function, such as `add`.
 
-    The method writes the function's result to the tensor and returns the tensor.
+    The method writes the function's result to the tensor and returns the tensor. It is marked with
+    `tensor_method`, so that it is installed on the class Tensor.
     """
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
@@ -134,7 +135,10 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
 def clamp_(
     input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None
 ) -> Tensor:
-    """Limit every element to [min, max], in place; returns the tensor."""
+    """Limit every element to [min, max], in place; returns the tensor.
+
+    A bound of None means no bound.
+    """
     return write(input, combinations.clamp.public(input, min, max), "clamp_")
 
 

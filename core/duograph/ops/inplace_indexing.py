@@ -184,8 +184,8 @@ def _tensor_scatter_(
 ) -> Tensor:
     """Write elements of `src` at indices along an axis, in place; return the tensor.
 
-    `value` is another name of `src`, a number, and `dim` of `axis`. With ``reduce="add"`` the
-    elements are added. See `ops.scatter`.
+    `dim` is another name of `axis`, and `value` another name of `src`, for a number. With
+    ``reduce="add"``, the elements are added to those of the tensor. See `ops.scatter`.
     """
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
@@ -261,7 +261,10 @@ def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 @tensor_method("squeeze_")
 def _tensor_squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Remove the axes `dim`, or all axes, that have size 1, in place; returns the tensor."""
+    """Remove those axes in `dim` that have size 1, in place; returns the tensor.
+
+    If `dim` is None, all axes of size 1 are removed.
+    """
     self._rebind(shaping.squeeze(self, dim))
     return self
 

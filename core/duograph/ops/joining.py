@@ -418,7 +418,11 @@ def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 def _tensor_chunk(
     self: Tensor, chunks: int, axis: int = 0, *, dim: int | None = None
 ) -> tuple[Tensor, ...]:
-    """Split into at most `chunks` parts of equal size along an axis. See `ops.chunk`."""
+    """Split into at most `chunks` parts of equal size along an axis; see `ops.chunk`.
+
+    The last part is smaller if the size of the axis is not divisible. `dim` is another name of
+    `axis`.
+    """
     return chunk(self, chunks, axis if dim is None else dim)
 
 

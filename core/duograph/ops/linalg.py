@@ -444,7 +444,10 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
 
 
 def _wanted_weight(input: Sequence[int], weight: Sequence[int]) -> str:
-    """Return which input and weight `dense` takes instead of those of the given shapes."""
+    """Return the part of an error message of `dense` that says which shapes were wanted.
+
+    `input` and `weight` are the shapes that do not fit.
+    """
     if not input or len(weight) != 2:
         return "wanted an input of (..., in) and a weight of (out, in)"
     turned = weight[0] == input[-1]

@@ -37,7 +37,11 @@ class MatMul(Primitive):
         self.transpose_b = transpose_b
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the matrix product of `x` and `y`, transposed as the constructor says."""
+        """Return the matrix product of `x` and `y`.
+
+        The constructor's `transpose_a` and `transpose_b` say whether to transpose `x` and `y`
+        first.
+        """
         if self._ndim == 2 and (x.ndim != 2 or y.ndim != 2):
             raise ShapeError(f"MatMul: got shapes {x.shape} and {y.shape}; wanted two axes each")
         return linalg.matmul_of(x, y, self.transpose_a, self.transpose_b)

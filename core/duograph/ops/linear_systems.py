@@ -222,9 +222,10 @@ class MatrixTriangularSolve(Primitive):
         self.lower, self.adjoint = lower, adjoint
 
     def __call__(self, matrix: Tensor, rhs: Tensor) -> Tensor:
-        """Return x with T x = rhs, where T is the lower or upper triangle of `matrix`.
+        """Return x with T x = rhs, where T is a triangle of `matrix`.
 
-        With `adjoint`, the transpose of T is used instead.
+        T is the lower triangle if the constructor's `lower` is True, else the upper one. If its
+        `adjoint` is True, x solves the system with the transpose of T instead.
         """
         part = tril(matrix) if self.lower else triu(matrix)
         return matrix_solve(part, rhs, self.adjoint)
@@ -333,8 +334,8 @@ class MatrixSolveLs(Primitive):
     def __call__(self, matrix: Tensor, rhs: Tensor, l2_regularizer: Tensor | float) -> Tensor:
         """Return the least-squares solution (..., n, k) of ``matrix @ solution = rhs``.
 
-        `l2_regularizer` is the weight of the squared norm of the solution, which is used with
-        `fast` only.
+        `l2_regularizer` is the weight of the squared norm of the solution in the sum to be
+        minimised. It is ignored unless the constructor's `fast` is True.
         """
         if isinstance(l2_regularizer, Tensor):
             l2_regularizer = l2_regularizer.item()

@@ -85,9 +85,10 @@ class BCEWithLogitsLoss(Primitive):
 
 
 class NLLLoss(Primitive):
-    """Negative log likelihood: (loss, sum of the weights of the classes that occur).
+    """Negative log likelihood; the result is (loss, total weight).
 
-    The operands are log probabilities, classes and a weight for each class.
+    The operands are log probabilities, the class of each item, and a weight for each class. The
+    total weight is the sum, over all items that are not ignored, of the weight of the item's class.
     """
 
     def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:

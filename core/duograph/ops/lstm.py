@@ -99,8 +99,8 @@ class LSTM(Primitive):
     def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         """Run all LSTM layers over `x` (T, N, input_size) from the states `h` and `c`.
 
-        Returns (output, last h, last c, reserve, state). The last two are empty: MindSpore's class
-        returns buffers there that only its own gradient reads.
+        Returns (output, last h, last c, reserve, state). `reserve` and `state` are empty tensors:
+        MindSpore's class returns buffers there that only its own gradient reads.
         """
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)

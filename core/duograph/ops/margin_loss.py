@@ -239,7 +239,8 @@ def _(
 def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
     """Composite op: multi-label hinge loss of scores (N, C).
 
-    `target` (N, C) has the labels of each row, up to the first negative number.
+    The labels of a row of `target` (N, C) are its numbers before the first negative one.
+    `reduction` is "mean", "sum" or "none".
     """
     n, c = input.shape
     ended = less(target, 0)

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def tensor_method(*names: str) -> Callable[[F], F]:
-    """Return a decorator that marks a function as Tensor methods of the given names.
+    """Return a decorator that marks a function as a method of Tensor, called by any of `names`.
 
     The function's first argument is the tensor.
     """
@@ -40,7 +40,10 @@ def _reflected(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def tensor_property(*names: str) -> Callable[[F], F]:
-    """Return a decorator that marks a function of one tensor as Tensor properties of the names."""
+    """Return a decorator that marks a function of one tensor as a property of Tensor.
+
+    `names` are the names of the property.
+    """
 
     def mark(function: F) -> F:
         function.tensor_properties = names  # type: ignore[attr-defined]
@@ -50,9 +53,11 @@ def tensor_property(*names: str) -> Callable[[F], F]:
 
 
 def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
-    """Set the methods and operators that ops and marked functions name on the class `cls`.
+    """Set the Tensor methods, properties and operators of all ops and marked functions on `cls`.
 
-    `families` are the modules with marked functions. Returns what was set, by name.
+    An op declares the names of its methods; a function is marked by `tensor_method` or
+    `tensor_property`. `families` are the modules with marked functions. Returns what was set, by
+    name.
     """
     found: dict[str, object] = {}
     for known in OPS.values():

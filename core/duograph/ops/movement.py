@@ -2,7 +2,7 @@
 
 All but identity and concat decompose into `strided_copy` (reading) or a scatter over flat positions
 (writing), so a backend with only the minimal set of kernels supports them. The public functions in
-`shaping.py`, `joining.py` and `padding.py` call them. These normalise axes, begins and ends; the
+`shaping.py`, `joining.py` and `padding.py` call the ops, with normalised axes, begins and ends. The
 ops must not accept negative ones, so that equal calls have equal attributes.
 """
 

@@ -52,7 +52,8 @@ _Function: TypeAlias = Callable[..., object]  # of any result: a Tensor, a tuple
 class _Form(Primitive):
     """Base class of the primitive classes that `_form` defines.
 
-    A call calls the class's function with its own arguments and, by name, those of the constructor.
+    Calling an instance calls the function of its class, with the arguments of the call and, as
+    keyword arguments, the arguments of the constructor.
     """
 
     _function: _Function

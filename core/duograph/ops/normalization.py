@@ -429,9 +429,10 @@ def move_statistics(
     variance: Tensor,
     keep: float,
 ) -> None:
-    """Update running statistics in place with the batch's statistics of `x`, `mean` and `variance`.
+    """Update `running_mean` and `running_var` in place with the statistics of a batch `x`.
 
-    `keep` is the weight of the old values. `variance` is biased; the unbiased one is used.
+    The batch's statistics are `mean` and the biased `variance`, which is converted to the unbiased
+    one. `keep` is the weight of the old values.
     """
     found = moving_statistics(
         running_mean, running_var, stop_gradient(mean), stop_gradient(variance), keep,

@@ -54,8 +54,9 @@ class BatchNorm(Primitive):
     ) -> tuple[Tensor, ...]:
         """Apply batch normalisation; return (result, mean, variance, mean, variance).
 
-        With `is_training`, the returned statistics are those of the batch, and `mean` and
-        `variance` are updated in place; else they are the arguments.
+        With `is_training`, the returned mean and variance are those of the batch, and the
+        arguments `mean` and `variance` are updated in place as moving averages. Otherwise the
+        arguments are returned unchanged.
         """
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
@@ -96,7 +97,11 @@ class LayerNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, input_x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
-        """Normalise each sample, scale by `gamma`, add `beta`; return (result, mean, variance)."""
+        """Normalise each sample, scale by `gamma`, add `beta`; return (result, mean, variance).
+
+        The mean and the variance are those over the axes from `begin_norm_axis` (an argument of the
+        constructor) on; these axes have size 1 in both.
+        """
         x = input_x
         axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
         params = axis_of("LayerNorm", self.begin_params_axis, x.ndim)

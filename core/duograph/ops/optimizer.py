@@ -183,7 +183,7 @@ def _corrected(
     eps: float,
     decoupled: float,
 ) -> Tensor:
-    """Return `param` after an Adam step with moments that are corrected for their start at 0.
+    """Return `param` after one step of Adam with bias-corrected moments.
 
     Args:
         m1: first moment.
@@ -247,9 +247,10 @@ def adamw_amsgrad_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """Composite op: one step of `adamw_step` with the largest second moment (Reddi et al., 2018).
+    """Composite op: one step of AMSGrad (Reddi et al., 2018) with decoupled weight decay.
 
-    `vhat` is the largest second moment so far.
+    It is `adamw_step`, but divides by the root of `vhat`, the elementwise maximum of all second
+    moments `v` so far, instead of the root of `v`.
 
     Returns: new param, m, v, vhat.
     """
@@ -303,9 +304,9 @@ def rmsprop_step(
 ):
     """Composite op: one step of RMSProp.
 
-    `mean_square` is the moving average, with `decay`, of the squared gradient, and `moment` the
-    step with momentum. The gradient is multiplied by `scale`, and `weight_decay` * param is added
-    to it.
+    `mean_square` is the moving average, with `decay`, of the squared gradient. `moment` is the step
+    that is subtracted from param: momentum * moment + lr * grad / sqrt(mean_square + eps). The
+    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, mean_square, moment.
     """
@@ -331,9 +332,9 @@ def centered_rmsprop_step(
 ):
     """Composite op: one step of RMSProp that divides by the root of the gradient's variance.
 
-    `mean_grad` and `mean_square` are moving averages, with `decay`, of the gradient and its square;
-    `moment` is the step with momentum. The gradient is multiplied by `scale`, and `weight_decay` *
-    param is added to it.
+    `mean_grad` and `mean_square` are moving averages, with `decay`, of the gradient and its square.
+    `moment` is the step that is subtracted from param; `momentum` times the previous step is part
+    of it. The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, mean_grad, mean_square, moment.
     """
@@ -383,7 +384,8 @@ def adadelta_step(
 ):
     """Composite op: one step of Adadelta (Zeiler, 2012).
 
-    `accum` and `accum_update` are moving averages, with `rho`, of the squared gradients and steps.
+    `accum` is the moving average, with `rho`, of the squared gradients, and `accum_update` that of
+    the squared steps (before they are multiplied by `lr`).
     The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, accum, accum_update.
@@ -411,8 +413,9 @@ def ftrl_step(
 ):
     """Composite op: one step of "follow the regularised leader" (FTRL; McMahan et al., 2013).
 
-    `accum` is the sum of the squared gradients, and `linear` the accumulated linear term. The
-    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    `accum` is the sum of the squared gradients, and `linear` the sum of the gradients, corrected
+    for the changes of the learning rate lr * accum ** lr_power. `l1` and `l2` are the factors of
+    the penalties. The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
 
     Returns: new param, accum, linear.
     """

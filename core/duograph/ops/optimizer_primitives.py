@@ -40,12 +40,12 @@ def _wide(x: _Value) -> _Value:
 
 
 def _stepped(formula: Callable[..., _Value], targets: tuple[Tensor, ...], *rest: object) -> _Value:
-    """Return ``formula(*targets, *rest)`` with the Parameters cast to at least float32."""
+    """Return ``formula(*targets, *rest)``, with 16-bit floats in `targets` cast to float32."""
     return formula(*[_wide(x) for x in targets], *rest)
 
 
 def _write(targets: tuple[Tensor, ...], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Assign each value to its Parameter, cast to the Parameter's dtype; return the Parameters."""
+    """Assign ``values[i]`` to the Parameter ``targets[i]``, cast to its dtype; return `targets`."""
     return tuple(assign(t, cast_to(v, t.dtype)) for t, v in zip(targets, values, strict=True))
 
 
@@ -413,7 +413,7 @@ class ApplyRMSProp(_Locking):
 
 
 class ApplyCenteredRMSProp(_Locking):
-    """RMSProp that divides by the variance of the gradients instead of their mean square."""
+    """RMSProp that divides by the root of the gradients' variance, not of their mean square."""
 
     def __call__(
         self, var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor,

@@ -136,7 +136,10 @@ def _check_room(
 
 
 def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: object) -> Tensor:
-    """Pad with a constant `value`; negative numbers in `low` and `high` remove elements."""
+    """Pad with a constant `value`: `low` elements before and `high` elements behind each axis.
+
+    `low` and `high` have one number per axis; a negative number removes elements.
+    """
     if isinstance(value, Tensor):
         value = value.item()
     out = input

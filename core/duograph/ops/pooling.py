@@ -212,8 +212,8 @@ def avg_pool(
 ):
     """Primitive op: mean of each window of (N, C, spatial...).
 
-    The divisor is `divisor` unless it is 0, else the number of cells of the window; padded cells
-    count only with `count_include_pad`.
+    The sum of a window is divided by `divisor` or, if that is 0, by the number of cells of the
+    window, of which padded ones count only with `count_include_pad`.
     """
 
 

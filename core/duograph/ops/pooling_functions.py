@@ -61,10 +61,10 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return the padding (0, at the end) to add to each axis so that ceil_mode's last window fits.
+    """Return a pair (0, n) per spatial axis: the n cells that ceil_mode adds behind the axis.
 
-    The last window of an axis may extend past the end, but may not start in the padding behind the
-    input.
+    They are added to the padding `pads`, so that a last window which extends past the end fits. No
+    window may start in the padding behind the input. `sizes` are the input's sizes along the axes.
     """
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
@@ -122,7 +122,10 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
 
 
 def doc_words(n: int) -> dict[str, object]:
-    """Return the words of a pooling function's docstring for `n` spatial axes, by placeholder."""
+    """Return the values to format a pooling function's docstring template with, by placeholder.
+
+    `n` is the number of spatial axes.
+    """
     four, two = ", ".join(["4"] * n), ", ".join(["2"] * n)
     return {"n": n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
 

@@ -48,7 +48,13 @@ class _Pool(Primitive):
         raise NotImplementedError
 
     def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Pool `x` over sliding windows of its spatial axes, in the class's data format."""
+        """Return `x` pooled over sliding windows of its spatial axes, as the subclass defines.
+
+        `x` and the result have the data format that was given to the constructor.
+
+        Raises:
+            ShapeError: `x` has another number of axes than the data format.
+        """
         if x.ndim != self._n + 2:
             raise ShapeError(
                 f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes"

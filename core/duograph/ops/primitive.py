@@ -81,14 +81,14 @@ class Primitive:
 
     @property
     def call_name(self) -> str:
-        """Return what messages of errors call the primitive; see `call_names`."""
+        """The name by which error messages refer to the primitive; see `call_names`."""
         return self.name
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
         """Return an instance with the attributes of an op call, without running the constructor.
 
-        A gradient rule that the user registered for the class receives it.
+        A gradient rule that the user registered for the class receives this instance.
         """
         made = cls.__new__(cls)
         made._name = None
@@ -217,7 +217,8 @@ class PrimitiveWithInfer(Primitive):
     """Base class of user-defined primitives that infer the shape and dtype of their results.
 
     It exists so that programs for MindSpore can define their classes
-    (`mindspore.ops.PrimitiveWithInfer`). A call needs an op: use `ops.Custom` to run other code.
+    (`mindspore.ops.PrimitiveWithInfer`). A call of a primitive whose class attribute `op` is not
+    set raises UnsupportedOpError; use `ops.Custom` to run other code.
     """
 
 
@@ -326,8 +327,8 @@ def _constant(text: str) -> object:
 def is_exported(function: Callable[..., Any]) -> bool:
     """Return whether `ops` exports a function: its module lists it in `__all__`.
 
-    A function that an adapter returns has the name of the exported function that it calls, unless
-    the name is private.
+    A function that was defined inside another one counts as exported unless its ``__name__`` is
+    private, because wrappers get the name of the exported function that they call.
     """
     name = getattr(function, "__name__", "_")
     if "<locals>" in getattr(function, "__qualname__", ""):

@@ -188,9 +188,10 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return a function for a graph node that advances the generator and returns its new state.
+    """Return a function without arguments that advances the generator by one random op.
 
-    In a compiled function, each run calls it. `seed` and `generator` are those of `take_state`.
+    The function returns the state for that op. A graph node holds the function, and every run of
+    the compiled graph calls it. `seed` and `generator` are those of `take_state`.
     """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 

@@ -152,7 +152,8 @@ class Gamma(_Seeded):
     ) -> Tensor:
         """Return random gamma numbers with the given shape parameter `alpha` and rate `beta`.
 
-        Their shape is `shape` and, after it, the broadcast shape of `alpha` and `beta`.
+        The result has the shape ``(*shape, *s)``, where s is the broadcast shape of `alpha` and
+        `beta`.
         """
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
@@ -161,7 +162,10 @@ class Poisson(_Seeded):
     """Poisson numbers, int32: `Poisson(seed=0, seed2=0)(shape, mean)`."""
 
     def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
-        """Return random int32 Poisson numbers of `shape` and, after it, the shape of `mean`."""
+        """Return random int32 Poisson numbers of the given mean.
+
+        The result has the shape ``(*shape, *s)``, where s is the shape of `mean`.
+        """
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
@@ -188,7 +192,11 @@ class Multinomial(Primitive):
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """Draw `num_samples` indices with replacement per row of probabilities `x`."""
+        """Draw `num_samples` indices with replacement for each row of the weights `x`.
+
+        `x` is (k,) or (n, k), the result (num_samples,) or (n, num_samples), in the dtype given to
+        the constructor.
+        """
         found = random_choices.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -212,7 +220,11 @@ class Randperm(Primitive):
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
-        """Return the numbers 0 to n - 1 in random order, padded with `pad` to `max_length`."""
+        """Return the numbers 0 to n - 1 in random order, padded with `pad` to `max_length`.
+
+        Raises:
+            ArgumentValueError: `n` is greater than `max_length`.
+        """
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -271,7 +283,10 @@ class RandomGamma(_Seeded):
     """Gamma numbers of rate 1: `RandomGamma(seed=0, seed2=0)(shape, alpha)`."""
 
     def __call__(self, shape: Tensor | Sequence[int], alpha: Tensor) -> Tensor:
-        """Return random numbers of `shape` and, after it, the shape of `alpha`, in its dtype."""
+        """Return random gamma numbers with the shape parameter `alpha` and rate 1.
+
+        The result has the shape ``(*shape, *alpha.shape)`` and the dtype of `alpha`.
+        """
         return cast_to(distributions.random_gamma(shape, alpha, self.own_seed), alpha.dtype)
 
 
@@ -283,7 +298,10 @@ class RandomPoisson(_Seeded):
         self.dtype = as_dtype(dtype)
 
     def __call__(self, shape: Tensor | Sequence[int], rate: Tensor) -> Tensor:
-        """Return random numbers of `shape` and, after it, the shape of `rate`."""
+        """Return random Poisson numbers of mean `rate`, in the dtype given to the constructor.
+
+        The result has the shape ``(*shape, *rate.shape)``.
+        """
         return distributions.random_poisson(shape, rate, self.own_seed, self.dtype)
 
 
@@ -313,9 +331,11 @@ class MultinomialWithReplacement(Primitive):
         self.numsamples, self.replacement = numsamples, replacement
 
     def __call__(self, x: Tensor, seed: Tensor | int, offset: Tensor | int) -> Tensor:
-        """Draw indices with the weights `x`, (k,) or (n, k).
+        """Draw `numsamples` indices per row of the weights `x`, (k,) or (n, k).
 
-        Returns int64 indices (numsamples,) or (n, numsamples).
+        `seed` and `offset` are combined into one seed; if both are 0, the global generator
+        determines the numbers. An index is drawn repeatedly only if the constructor's
+        `replacement` is True. Returns int64 indices (numsamples,) or (n, numsamples).
         """
         own = _seed(int(seed), int(offset))
         return cast_to(random_choices.multinomial(x, self.numsamples, self.replacement, own), int64)

@@ -1,7 +1,7 @@
 """Reductions over axes: the primitives, and MindSpore's functions that use them.
 
-Users call the functions, and every op family may use the primitives. These expect a tuple of
-non-negative axes and must not receive user input unchecked.
+Users call the functions, and every op family may use the primitives. The primitives expect a tuple
+of non-negative axes and must not receive user input unchecked.
 """
 
 from __future__ import annotations
@@ -321,18 +321,18 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
 
 @op(dtypes=BOOL + REAL)
 def max_with_index(input: Tensor, axis: Axis, keepdims: bool):
-    """Composite op: largest element along one axis, and its first index.
+    """Composite op: largest element along one axis, and its index; returns (values, indices).
 
-    The gradient goes to that element.
+    Of equal elements, only the first one is taken, and only that one gets the gradient.
     """
     return _picked(input, argmax_along(input, axis), axis, keepdims)
 
 
 @op(dtypes=BOOL + REAL)
 def min_with_index(input: Tensor, axis: Axis, keepdims: bool):
-    """Composite op: smallest element along one axis, and its first index.
+    """Composite op: smallest element along one axis, and its index; returns (values, indices).
 
-    The gradient goes to that element.
+    Of equal elements, only the first one is taken, and only that one gets the gradient.
     """
     return _picked(input, argmin_along(input, axis), axis, keepdims)
 
@@ -364,9 +364,10 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """Reorder arguments of sum and prod that were passed in the order (axis, dtype, keepdims).
+    """Return (keepdims, dtype, initial) for sum and prod, whose arguments have two orders.
 
-    If `keepdims` is a dtype or None, it is taken as the dtype. Returns (keepdims, dtype, initial).
+    The orders are (axis, keepdims, dtype) and (axis, dtype, keepdims). If the value passed as
+    `keepdims` is a dtype or None, the second order was used, and the first two are exchanged.
     """
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial

@@ -40,7 +40,8 @@ class _Reduce(Primitive):
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
         """Return the primitive that stands for a call of the op with these attributes.
 
-        A user's gradient rule receives it. The op's `keepdims` becomes MindSpore's `keep_dims`.
+        A gradient rule that the user registered for the class receives this instance. The op's
+        attribute `keepdims` becomes MindSpore's `keep_dims`.
         """
         made = super().from_attributes(attributes)
         made.keep_dims = bool(attributes.get("keepdims", False))  # type: ignore[attr-defined]

@@ -43,7 +43,7 @@ def refusing(
 
     Args:
         module: name of the module that users import the function from.
-        public_name: full name in messages; default that in `module`.
+        public_name: full name of the function in messages; "" means ``MODULE.NAME``.
     """
     uncached = getattr(function, "uncached", None)
     if uncached is not None:

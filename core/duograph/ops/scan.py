@@ -136,7 +136,9 @@ def _doubling(
     reverse: bool,
     neutral: object,
 ) -> Tensor:
-    """Compute cumulative values in log2(n) rounds; round k combines elements 2**k apart.
+    """Return the cumulative results of `combine` along an axis, computed in log2(n) rounds.
+
+    Round k combines elements that are 2**k apart.
 
     Args:
         combine: the associative operation, such as addition.

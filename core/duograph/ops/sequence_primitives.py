@@ -172,7 +172,11 @@ class EditDistance(Primitive):
         truth_values: Tensor,
         truth_shape: Tensor,
     ) -> Tensor:
-        """Return the float32 distances, of the operands' shape without the last axis."""
+        """Return the float32 edit distance of each hypothesis sequence to its true sequence.
+
+        The operands are two sparse tensors as (indices, values, shape), whose last axis runs along
+        the sequences. The result has the larger of the two sizes of each other axis.
+        """
         sizes = [np.asarray(t.asnumpy()) for t in (hypothesis_shape, truth_shape)]
         if sizes[0].shape != sizes[1].shape:
             raise ShapeError(
@@ -216,7 +220,11 @@ class NoRepeatNGram(Primitive):
         self.ngram_size = ngram_size
 
     def __call__(self, state_seq: Tensor, log_probs: Tensor) -> Tensor:
-        """Return `log_probs` with the scores of forbidden classes replaced."""
+        """Return `log_probs` with a very low score for classes that would repeat an n-gram.
+
+        `state_seq` (N, beams, L) has the classes chosen so far, `log_probs` (N, beams, C) the
+        scores of the next class.
+        """
         if state_seq.ndim != 3 or log_probs.ndim != 3 or state_seq.shape[:2] != log_probs.shape[:2]:
             raise ShapeError(
                 f"NoRepeatNGram: got {state_seq.shape} and {log_probs.shape}; wanted (N, beams, L) "

@@ -55,9 +55,10 @@ def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) 
 
 
 def _letters(made: Primitive, ndims: Sequence[int]) -> list[str]:
-    """Return one letter per axis of each operand; axes with the same letter are divided alike.
+    """Return, for each operand of the primitive `made`, a string of one letter per axis.
 
-    `ndims` has the number of axes of each operand.
+    Axes with the same letter must be divided among ranks in the same way; for a matmul the result
+    is such as ["ij", "jk"]. `ndims` has the number of axes of each operand.
     """
     name = made.name
     if name in ("MatMul", "BatchMatMul") and len(ndims) == 2:

@@ -224,7 +224,10 @@ def make_csr_tensor(
 
 
 def csr_tensor_get_indptr(x: CSRTensor) -> Tensor:
-    """Return the offsets of the rows, (rows + 1,)."""
+    """Return CSR's row offsets, (rows + 1,).
+
+    Row i has the values from number offsets[i] to offsets[i + 1] - 1.
+    """
     return x.indptr
 
 
@@ -334,13 +337,19 @@ def csr_mm(
 
 
 def csr_mul(x: CSRTensor, y: Tensor) -> CSRTensor:
-    """Multiply a sparse matrix by a dense tensor, element by element (`mindspore.ops.csr_mul`)."""
+    """Multiply each stored value of `x` by the element of `y` there (`mindspore.ops.csr_mul`).
+
+    `y` is broadcast to the shape of `x`. Returns a matrix with the indices of `x`.
+    """
     found: CSRTensor = _needs("csr_mul", x, CSRTensor) * y
     return found
 
 
 def csr_div(x: CSRTensor, y: Tensor) -> CSRTensor:
-    """Divide a sparse matrix by a dense tensor, element by element (`mindspore.ops.csr_div`)."""
+    """Divide each stored value of `x` by the element of `y` there (`mindspore.ops.csr_div`).
+
+    `y` is broadcast to the shape of `x`. Returns a matrix with the indices of `x`.
+    """
     found: CSRTensor = _needs("csr_div", x, CSRTensor) / y
     return found
 

@@ -32,7 +32,8 @@ def start_collective(
     Args:
         inputs: operands of the collective.
         collective: name of the synchronous op, such as "all_reduce".
-        options: the reduction (of a reduction), or the shapes of the gathered tensors.
+        options: for "all_reduce", one item, the reduction, such as "sum"; for "all_gather_parts",
+            the shapes of the gathered tensors; ignored for "reduce_scatter_parts", which sums.
         group: name of the group.
     """
 

@@ -230,8 +230,8 @@ class Print(Primitive):
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., object], name: str) -> Any:
     """Return the arguments unchanged, but call `on_gradient` in the backward pass.
 
-    It gets the tuple of the cotangents of the results and returns the gradients of `args`. `name`
-    is the name of the recorded op.
+    `on_gradient` gets the tuple of the cotangents of the results and returns the gradients of
+    `args`. `name` is the name of the recorded op.
     """
 
     def forward(*values: object) -> object:
@@ -285,9 +285,13 @@ class HookBackward(Primitive):
         self.hook_fn = hook_fn
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the inputs unchanged; in the backward pass, call the hook with their gradients.
+        """Return `inputs` unchanged; the backward pass calls the hook with their gradients.
 
-        Gradients that the hook returns replace the original ones.
+        The hook is the function given to the constructor, and receives the gradients as one tuple.
+        What it returns replaces the gradients, unless it returns None.
+
+        Raises:
+            RefusedError: a function is being compiled; hooks run in eager mode only.
         """
         refuse_when_compiled("HookBackward")
 
@@ -322,7 +326,10 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the input unchanged; the backward pass applies the function to its gradient."""
+        """Return `x` unchanged; in the backward pass, replace its gradient g by ``f(g)``.
+
+        f is the function given to the constructor.
+        """
         if staged_builder() is not None:
             raise UnsupportedSyntaxError(
                 "InsertGradientOf: got a function of the gradient inside jit, which Python calls",

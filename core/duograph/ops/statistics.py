@@ -184,9 +184,10 @@ def std_mean(
 
 @op(name="median", differentiable=True)
 def median_along(input: Tensor, axis: Axis, keepdims: bool, ignore_nan: bool):
-    """Composite op: lower median along an axis, and its index.
+    """Composite op: median along an axis, and its index; returns (values, indices).
 
-    The median is NaN if an element is NaN, unless `ignore_nan` leaves NaN out.
+    Of an even number of elements, the smaller of the two middle ones is the median. The median is
+    NaN if an element is NaN; with `ignore_nan`, NaN elements are left out instead.
     """
     x = input
     n = x.shape[axis]

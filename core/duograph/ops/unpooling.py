@@ -161,7 +161,11 @@ class _MaxUnpool(Primitive):
         self.data_format = wanted_format(name, data_format, (self._format,))
 
     def __call__(self, x: Tensor, argmax: Tensor) -> Tensor:
-        """Return zeros with the elements of `x` at the flat indices `argmax` of max pooling."""
+        """Return a tensor of zeros, except for the elements of `x` at the positions `argmax`.
+
+        `argmax` has the shape of `x`; it is the result of max pooling, positions in the flattened
+        spatial axes.
+        """
         strides = self.ksize if not any(self.strides) else self.strides
         return _unpool(
             self.name, x, argmax, self.ksize, strides, self.pads, self.output_shape or None,
@@ -390,7 +394,7 @@ def col2im(
 
 
 class Col2Im(Primitive):
-    """Sum of columns of sliding windows to an image.
+    """Image to which columns of sliding windows are added; the adjoint of `Im2Col`.
 
     `Col2Im(kernel_size, dilation=1, padding=0, stride=1)(x, output_size)`.
     """
@@ -403,7 +407,10 @@ class Col2Im(Primitive):
         self.padding, self.stride = padding, stride
 
     def __call__(self, x: Tensor, output_size: Tensor | Sequence[int]) -> Tensor:
-        """Add up columns of sliding windows to an image of `output_size`."""
+        """Return an image of `output_size` (height, width) to which sliding windows are added.
+
+        `x` has one column per window. Where windows overlap, their elements are summed.
+        """
         return col2im(x, output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 

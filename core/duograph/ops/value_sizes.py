@@ -145,8 +145,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
     """Primitive op, on the host: (distinct elements or slices, indices into them, counts).
 
-    The indices, one for each element (or slice along `axis`), tell which of the distinct ones it
-    is.
+    There is one index for each element of `input` (or slice along `axis`): the position, among the
+    distinct ones, of the one that is equal.
     """
 
 
@@ -220,7 +220,11 @@ def _tensor_unique(
 
 @op(name="unique_consecutive", composite=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive op, on the host: like `unique`, but merges only adjacent equal elements."""
+    """Primitive op, on the host: merge adjacent equal elements, or slices along `axis`.
+
+    Returns (the merged elements or slices, the int64 index of each original one among them, the
+    int64 number of originals of each).
+    """
 
 
 unique_consecutive_by.infer(_needs_values("unique_consecutive"))

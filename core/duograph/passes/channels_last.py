@@ -325,9 +325,10 @@ class _Conversion:
         return None
 
     def convolution(self, node: GraphNode) -> _Member | None:
-        """Return how to compute a convolution in channels-last layout, or None if it is not.
+        """Return how to compute a convolution in channels-last layout.
 
-        The reasons for None, such as a backend without a kernel, are counted in `walk.rejected`.
+        Returns None if the convolution is to stay channels-first, and counts the reason, such as a
+        backend without a kernel, in `_Conversions.rejected`.
         """
         x, w = node.operands
         walk = self.walk
@@ -345,7 +346,7 @@ class _Conversion:
         return _Member(conv_channels_last, node.attributes, type_.ndim, True)
 
     def pooling(self, node: GraphNode) -> _Member | None:
-        """Return how to compute a pooling op in channels-last layout, or None if it cannot be."""
+        """Return how to compute a pooling op in channels-last layout, or None if impossible."""
         (x,) = node.operands
         # the positions of maxima have no channels-last form
         if x not in self.convertible or not self.used.isdisjoint(node.results[1:]):

@@ -212,10 +212,10 @@ class _Comparison:
         attributes: Attributes,
         end: bool,
     ) -> int:
-        """Append one of the calls that replace a gather; return the id of its result.
+        """Append a call of `op`, one of several that replace `gather`; return its result's id.
 
         The result has the given shape and the dtype of value `like`. `end` says that the call is
-        the last one; its result then has the id of the gather's result.
+        the last one; it then defines the id of the gather's result.
         """
         if end:
             (result,) = gather.results

@@ -78,7 +78,11 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """Append a node that holds an array: `fill` if all its elements are equal, else `constant`."""
+    """Append a node for the constant `array` to the new graph; return the node's value.
+
+    The node is a `fill` if all elements are equal, else a `constant`. `type_` has the array's shape
+    and dtype.
+    """
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)
@@ -89,7 +93,7 @@ def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
 
 
 def made_host_constant(g: Rewriter, value: object) -> Found:
-    """Append a `host_constant` node for a Python object; return the node's value."""
+    """Append a `host_constant` node for a Python object to the new graph; return its value."""
     return _one(g.append(host_constant, (), {"value": HostConstant(value)}))
 
 

@@ -235,9 +235,10 @@ class Grouping:
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
         """Return the fusion groups that a node can join, and the dependency level that it then has.
 
-        Only groups of its operands are considered. If a group consists of a gather that only this
-        node reads, the group moves to that level. `n` is the number of elements of the node's loop,
-        `row` its row length (0 if it reduces nothing).
+        Only the groups that compute its operands are considered. A group that consists of a single
+        gather, which only this node reads, is changed in place: it gets the node's level and number
+        of elements. `n` is the number of elements of the node's loop, `row` the length of its rows
+        (0 if the node reduces nothing).
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -289,11 +290,11 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether a node that joins a fusion group can read value `i` of that group there.
+        """Return whether a node could read value `i` of a fusion group if it joined the group.
 
-        It can if the group's loop has computed the element, or the row, when it reaches the node.
-        `n` is the number of elements of the loop that the node needs, `row` its row length (0 if it
-        reduces nothing).
+        It could if the group's loop, when it reaches the node, has computed the element or the row
+        of `i` that the node reads. `n` is the number of elements of the loop that computes the
+        node, `row` the length of its rows (0 if the node reduces nothing).
         """
         value = self.tensor(i)
         if row:  # a reduction reads inner values

@@ -55,7 +55,10 @@ def _only_reader(grouping: Grouping, group: Group) -> Group | None:
 
 
 def _fits(grouping: Grouping, group: Group, reader: Group) -> bool:
-    """Return whether the kernel of `reader` can also compute `group`, within backend limits."""
+    """Return whether the kernel of the fusion group `reader` can also compute the group `group`.
+
+    It must loop over as many elements, and stay within the backend's limits on kernels.
+    """
     if group.n != reader.n or group.row not in (0, reader.row):
         return False
     if len(group.nodes) + len(reader.nodes) > grouping.limits.max_nodes:

@@ -41,7 +41,12 @@ Reader: TypeAlias = Group | Columns
 
 
 class Division(NamedTuple):
-    """A graph divided into fusion groups (future kernels): the graph, all groups, those to fuse."""
+    """A graph divided into fusion groups, sets of nodes that one kernel could compute.
+
+    Attributes:
+        grouping: the graph and all groups.
+        groups: the groups that are to be fused.
+    """
 
     grouping: Grouping
     groups: list[Group]

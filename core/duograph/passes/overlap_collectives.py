@@ -134,7 +134,8 @@ class _Overlap:
     def _end_run(self, last: int) -> None:
         """Split the collectives of the current run into starts and waits, and end the run.
 
-        `last` is an index not before the run's last node and before all readers of its results.
+        The waits are inserted after the node with index `last`. That node is the run's last one or
+        a later one, and precedes all nodes that read results of the run.
         """
         run, self.run = self.run, None
         if run is None:

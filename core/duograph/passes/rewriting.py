@@ -192,7 +192,7 @@ class Rewriter:
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """Return the Python number with which the `fill` node that computes `x` was filled."""
+        """Return the number of which all elements of `x` consist; a `fill` must compute `x`."""
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:

@@ -110,7 +110,10 @@ def _measured(device: str) -> Limits:
 
 
 def _best(run: Callable[[], object], device: str) -> float:
-    """Return the seconds of the fastest of several calls of `run`, with the wait for the device."""
+    """Return the time in seconds of the fastest of several calls of `run`.
+
+    A call's time includes the wait until the device named `device` has finished its work.
+    """
     chosen = device_of(device)
     wait = registry.backend(chosen.name).synchronize
     run()

@@ -41,9 +41,11 @@ def _matmul(operands: Sequence[TensorType], results: Sequence[TensorType]) -> fl
 def _filter(
     weight: int, outputs: Callable[[Sequence[TensorType], Sequence[TensorType]], int]
 ) -> Rule:
-    """Return the rule of a convolution: 2 operations per output and element of one filter.
+    """Return a function that counts the operations of a convolution from its types.
 
-    `weight` is the position of the weight among operands and results; `outputs` counts the outputs.
+    It counts 2 operations for each output element and each element of one filter. `weight` is the
+    position of the weight's type in (operands, then results); `outputs` returns the number of
+    output elements for the types of operands and results.
     """
 
     def rule(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:

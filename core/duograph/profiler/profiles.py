@@ -495,6 +495,10 @@ class Profiler(profile):
     def op_analyse(self, op_name: str | list[str], device_id: int | None = None) -> str:
         """Return the totals of the named ops as JSON text: name -> calls, seconds and bytes.
 
+        Args:
+            op_name: name of an op, or a list of names, in upper or lower case.
+            device_id: an option without effect.
+
         Raises:
             TypeError: `op_name` is no string or list of strings.
         """

@@ -80,7 +80,10 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A named part of the program, with times of the host in nanoseconds; a mark has no length."""
+    """A named range of the program, or a mark, whose `begin` and `end` are equal.
+
+    `begin` and `end` are nanoseconds of `time.perf_counter_ns`.
+    """
 
     name: str
     begin: int
@@ -169,12 +172,13 @@ class Recorder(Observer):
             self.sample(work.device)
 
     def _walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
-        """Return the code object and bytecode offset of the innermost user frame; learn its depth.
+        """Return the code object and bytecode offset of the innermost user frame, or (None, 0).
 
-        Creating the objects of all stack frames takes longer than many kernels. So once an event
-        has been traced a few times to the same instruction at the same depth of the stack, `take`
-        checks that depth alone, and walks the whole stack only occasionally. If such a walk finds
-        another line, the short cut is never used for this event again.
+        Stores in `work` at which depth of the stack that frame was found, for later calls: creating
+        the objects of all stack frames takes longer than many kernels. So once an event has been
+        traced a few times to the same instruction at the same depth of the stack, `take` checks
+        that depth alone, and walks the whole stack only occasionally. If such a walk finds another
+        line, the short cut is never used for this event again.
         """
         depth = 0
         while frame is not None and own_files[frame.f_code.co_filename]:

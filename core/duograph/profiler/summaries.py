@@ -170,7 +170,13 @@ def summary(net: Cell, *inputs: object, dtype: DType | Sequence[DType] = float32
 
 
 def _arguments(inputs: Sequence[object], dtype: DType | Sequence[DType]) -> list[object]:
-    """Return the inputs, with Tensors of zeros in place of shapes."""
+    """Return the inputs, with a Tensor of zeros in place of each shape (tuple or list of ints).
+
+    `dtype` is the dtype of all these Tensors, or a sequence with one dtype for each.
+
+    Raises:
+        ArgumentError: `dtype` is something else.
+    """
     shapes = [_is_shape(x) for x in inputs]
     dtypes = [dtype] * sum(shapes) if isinstance(dtype, DType) else list(dtype)
     if len(dtypes) != sum(shapes) or not all(isinstance(d, DType) for d in dtypes):

@@ -72,7 +72,8 @@ def packed(arrays: Sequence[Array], ranks: int) -> Array:
 def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
     """Return the flat concatenation of arrays of the same dtype, and the offset of each.
 
-    Offsets are multiples of 64 bytes, and the length is a multiple of `ranks`; padding is zeros.
+    Offsets and length are in elements. Each array begins at a multiple of 64 bytes, and the length
+    is a multiple of `ranks`; the gaps are filled with zeros.
     """
     step = max(64 // arrays[0].itemsize, 1)
     begins = [0]
@@ -201,7 +202,7 @@ def _nothing() -> Steps:
 
 
 class Started:
-    """Collectives that were started together, one per dtype, over the arrays of a list."""
+    """Collectives of a list of arrays that were started together, one for each dtype."""
 
     def __init__(self, operations: Sequence[tuple[Operation, list[int]]]) -> None:
         self.operations = operations
@@ -233,9 +234,10 @@ def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Grou
 def start_all_reduce(
     group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
-    """Start to all-reduce arrays in a group, one collective per dtype.
+    """Start to all-reduce arrays in a group, one collective per dtype; return the handle.
 
-    `beside`: the collectives may be in flight together with those of the previous call.
+    `reduction` is such as "sum". `beside` says that these collectives may run at the same time as
+    those which the previous call started in this group; otherwise they run after them.
     """
     group, there = _taken(group, arrays, beside)
     operations = []
@@ -256,9 +258,10 @@ def start_all_reduce(
 def start_reduce_scatter(
     group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
-    """Start to reduce-scatter arrays in a group, one collective per dtype.
+    """Start to reduce-scatter arrays in a group, one collective per dtype; return the handle.
 
-    `beside`: the collectives may be in flight together with those of the previous call.
+    `reduction` is such as "sum". `beside` says that these collectives may run at the same time as
+    those which the previous call started in this group; otherwise they run after them.
     """
     group, there = _taken(group, arrays, beside)
     operations = []
@@ -283,8 +286,9 @@ def start_all_gather(
 ) -> Started:
     """Start to all-gather arrays in a group, one collective per dtype.
 
-    `parts` are this rank's shards, and `shapes` the shapes of the whole arrays. `beside`: the
-    collectives may be in flight together with those of the previous call.
+    `parts` are this rank's shards, and `shapes` the shapes of the whole arrays. `beside` says that
+    these collectives may run at the same time as those which the previous call started in this
+    group; otherwise they run after them.
     """
     group, there = _taken(group, parts, beside)
     operations = []

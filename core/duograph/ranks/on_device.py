@@ -115,9 +115,12 @@ def result(device: tuple[str, int], found: Array | DeviceArray) -> Handle:
 
 def _run(name: str, device: tuple[str, int], kind: DType, handles: Sequence[Handle], n: int,
          **attributes: object) -> Handle:  # fmt: skip
-    """Run an element-wise op on buffers of n elements of dtype `kind`.
+    """Run the elementwise op `name` on buffers of `n` elements of dtype `kind` on a device.
 
-    Return the result's handle.
+    `handles` are the operands. Returns the handle of the result.
+
+    Raises:
+        CommunicationError: the device's backend has no kernel for the op.
     """
     types = (TensorType.of((n,), kind),) * len(handles)
     call = prepared_call(registry.backend(device[0]), OPS[name], types, attributes, device[1])
@@ -273,7 +276,10 @@ def reduce(group: Group, x: DeviceArray, root: int, reduction: str) -> Steps:
 def reduce_scatter(
     group: Group, x: DeviceArray, lengths: Sequence[int], reduction: str
 ) -> Steps:  # fmt: skip
-    """Return this rank's `lengths[rank]` rows of the reduction of all ranks' arrays."""
+    """Reduce the arrays of all ranks; return this rank's rows of the result.
+
+    Rank r gets `lengths[r]` rows (along axis 0), after those of the ranks before it.
+    """
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64))
     shape = (lengths[group.rank], *x.shape[1:])

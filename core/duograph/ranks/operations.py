@@ -223,9 +223,9 @@ class Queue:
         return operation.result
 
     def _advanced(self, first: Operation, seconds: float) -> bool:
-        """Advance the first operation of this queue for at most `seconds`.
+        """Advance `first`, this queue's first operation; return whether that one is complete.
 
-        Return whether it is complete.
+        Stops after `seconds` at the latest.
 
         The operations in the other queues of this rank advance as well, without blocking.
 

@@ -140,7 +140,10 @@ def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
 def reduce_scatter_rows(
     comm: Communicator, x: Array, lengths: Sequence[int], reduction: str
 ) -> Steps:
-    """Return this rank's `lengths[rank]` rows of the reduction of all ranks' arrays."""
+    """Reduce the arrays of all ranks; return this rank's rows of the result.
+
+    Rank r gets `lengths[r]` rows (along axis 0), after those of the ranks before it.
+    """
     if max(lengths) == min(lengths):
         return (yield from reduce_scatter(comm, x, reduction))
     ends = np.cumsum([0, *lengths])

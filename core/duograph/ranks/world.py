@@ -220,7 +220,7 @@ class Group:
     def start_all_to_all(
         self, x: AnyArray, lengths: Sequence[int], received: Sequence[int]
     ) -> Operation:
-        """Start to exchange parts of arrays along axis 0.
+        """Start an exchange in which every rank sends a part of its `x` (along axis 0) to each.
 
         Arguments are those of `transfers.all_to_all`.
         """
@@ -430,9 +430,8 @@ class World:
     def group_of(self, ranks: Sequence[int]) -> str:
         """Return the name of the group of the given ranks in the given order.
 
-        It must include this rank.
-
-        The first call for these ranks forms the group; its members wait for each other.
+        `ranks` must include this rank. The first call for these ranks forms the group: all of them
+        must make it, and they wait for each other.
         """
         members = tuple(ranks)
         if members == self.whole.ranks:
@@ -569,7 +568,8 @@ def end_ranks(code: object) -> None:
     """End all ranks if this one exits with a status other than 0, because others may wait for it.
 
     Args:
-        code: the argument of `sys.exit`.
+        code: the argument of `sys.exit`: None or 0 is success, another int the exit status, and
+            anything else is printed and means status 1.
     """
     if code in (None, 0) or _process_world is None or _process_world[1].size == 1:
         return

@@ -36,12 +36,14 @@ def constrained(owner: str, x: Tensor, placement: Placement) -> Tensor:
 def divided(
     owner: str, values: Sequence[object], placements: Sequence[Placement]
 ) -> tuple[object, ...]:
-    """Return arguments or results in which the i-th tensor is constrained to the i-th placement.
+    """Return `values` with the i-th tensor among them constrained to the i-th placement.
 
-    Values that are no tensors are returned unchanged.
+    The values are the arguments or results of a call. Values that are no tensors are returned
+    unchanged, and so are all values outside code that is compiled for several ranks.
 
     Raises:
-        ArgumentError: the numbers of tensors and placements differ.
+        ArgumentError: the numbers of tensors and placements differ; `owner` names the caller.
+        ShapeError: a placement does not fit its tensor.
     """
     tensors = sum(isinstance(x, Tensor) for x in values)
     if tensors != len(placements):

@@ -72,7 +72,10 @@ def _pointwise(operands: Types, results: Types, attributes: Attributes) -> Equat
 
 
 def _linear(*groups: tuple[int, ...]) -> Rule:
-    """Return the rule of an element-wise op that is linear in each given group of operands."""
+    """Return the rule of an element-wise op that is linear in the operands of each group jointly.
+
+    A group is a tuple of positions of operands, such as (0, 1) for an addition.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         return dataclasses.replace(_pointwise(operands, results, attributes), linear=groups)
@@ -96,8 +99,8 @@ def _shape(t: TensorType | None) -> tuple[int, ...]:
 def _along(*groups: tuple[int, ...]) -> Rule:
     """Return the rule of an op that works along its attribute `axis` or `axes`.
 
-    These axes stay unsharded. All tensors have the same axes, as in a softmax or a sort. `groups`
-    is the `linear` of the resulting `Equation`.
+    The axes that the attribute names stay unsharded. All tensors have the same axes, as in a
+    softmax or a sort. `groups` is the `linear` of the resulting `Equation`.
     """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -128,7 +131,11 @@ def _arg(operands: Types, results: Types, attributes: Attributes) -> Equation:
 
 
 def _reduction(op: Op) -> Rule:
-    """Return the rule of a reduction, which yields partial results if a reduced axis is sharded."""
+    """Return the rule of a reduction.
+
+    The reduced axes of a sum, maximum or minimum may be sharded; the results are then partial.
+    Those of other reductions, and of bool operands, stay unsharded.
+    """
     combine = {"+": "sum", "max": "max", "min": "min"}.get(str(op.traits.reduction))
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
@@ -275,7 +282,7 @@ def _pad(operands: Types, results: Types, attributes: Attributes) -> Equation:
 
 
 def _conv(kind: str) -> Rule:
-    """Return the rule of a convolution or, for `kind` "input" or "weight", of its gradient.
+    """Return the rule of a convolution (`kind` ""), or of its gradient for "input" or "weight".
 
     The tensors are (N, C, spatial...) and (O, C / groups, kernel...). N may be sharded, and O and C
     if there is one group.
@@ -292,7 +299,11 @@ def _conv(kind: str) -> Rule:
 
 
 def _channels(*linear: tuple[int, ...]) -> Rule:
-    """Return the rule of a pooling op: the axes of samples and channels may be sharded."""
+    """Return the rule of a pooling op: the axes of samples and channels may be sharded.
+
+    `linear` is the `linear` of the resulting `Equation`, groups of operands in which the op is
+    linear.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None) -> str:
@@ -304,7 +315,10 @@ def _channels(*linear: tuple[int, ...]) -> Rule:
 
 
 def _rows(*whole: int) -> Rule:
-    """Return the rule of an op on batches of matrices; the last `whole[0]` axes stay unsharded."""
+    """Return the rule of an op on batches of matrices, of which only batch axes may be sharded.
+
+    `whole` is one number: how many of each tensor's last axes stay unsharded.
+    """
 
     def rule(operands: Types, results: Types, attributes: Attributes) -> Equation:
         def letters(t: TensorType | None, count: int) -> str:
@@ -426,9 +440,10 @@ _SHAPES = {
 def localized(
     node: GraphNode, operands: Sequence[ValueType | None], results: Sequence[ValueType]
 ) -> Attributes:
-    """Return the attributes of a call that runs on the local shards of a rank.
+    """Return the attributes with which a call runs on the local shards of a rank.
 
-    Attributes that hold a shape or an end of a slice are reduced to the shard's.
+    An attribute that holds a shape becomes the local shape. The end of a slice becomes the local
+    size on axes that the slice takes in full.
 
     Args:
         node: the call on global tensors.

@@ -122,9 +122,13 @@ class Layout:
         self._map: tuple[str | tuple[str, ...], ...] | None = None
 
     def __call__(self, *tensor_map: str | tuple[str, ...]) -> Layout:
-        """Return the layout of a tensor.
+        """Return this layout with `tensor_map`, the sharding of a tensor's axes.
 
-        Each argument names the mesh axes that shard one of its axes.
+        Argument number i is the name of the mesh axis that shards axis i of the tensor, a tuple of
+        such names, or ``"None"`` for an axis that is not sharded.
+
+        Raises:
+            ValueError: a name is unknown or occurs twice.
         """
         used: set[str] = set()
         for entry in tensor_map:
@@ -146,9 +150,10 @@ class Layout:
         return made
 
     def to_dict(self) -> dict[str, object]:
-        """Return the layout as a dict.
+        """Return the layout as a dict with MindSpore's keys, such as ``device_matrix``.
 
-        ``tensor_map`` counts mesh axes from the last, and -1 is unsharded.
+        ``tensor_map`` has a number for each axis of the tensor: 0 for the last mesh axis, 1 for the
+        one before it, and so on; -1 means that the axis is not sharded.
 
         Raises:
             ValueError: the layout was not called with the axes of a tensor.
@@ -235,11 +240,12 @@ def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placemen
     """Return the placement given by a Layout or by a strategy such as ``(2, 1)``.
 
     A strategy is the number of shards along each axis of a tensor; the first number takes the
-    slowest mesh axis, and so on.
+    slowest mesh axis, and so on. `owner` names the caller in messages.
 
     Raises:
         ArgumentError: `strategy` is neither a Layout nor a tuple of ints.
-        ArgumentValueError: it does not fit the number of ranks.
+        ArgumentValueError: the Layout has other ranks than `ranks`, or the product of the numbers
+            of shards does not divide the number of ranks.
     """
     if isinstance(strategy, Layout):
         found = strategy.placement()
@@ -269,8 +275,10 @@ def placement_of(owner: str, strategy: object, ranks: Sequence[int]) -> Placemen
 def placements_of(owner: str, strategies: object, ranks: Sequence[int]) -> tuple[Placement, ...]:
     """Return the placements given by a tuple with one Layout or one strategy per tensor.
 
+    `ranks` are the ranks of the mesh; `owner` names the caller in messages. See `placement_of`.
+
     Raises:
-        ArgumentError: not a tuple, or Layouts and strategies mixed.
+        ArgumentError: `strategies` is not a tuple, or mixes Layouts and strategies.
     """
     if not isinstance(strategies, tuple):
         raise ArgumentError(

@@ -56,7 +56,7 @@ def all_ranks() -> tuple[int, ...]:
 
 
 def own_rank() -> int:
-    """Return the number of this rank."""
+    """Return the rank of the calling thread if threads act as ranks, else that of this process."""
     return _world().rank
 
 
@@ -73,9 +73,13 @@ def full_batch() -> bool:
 
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:
-    """Return the placement of argument number `index`.
+    """Return the placement of argument number `index` of a program, as the user's options say.
 
-    Each rank passes a shard of shape `local`.
+    `local` is the shape that each rank passes: that of a shard or, with `full_batch`, of the whole
+    argument, which is then replicated. By default axis 0 is sharded among all ranks.
+
+    Raises:
+        ShapeError: ``dataset_strategy`` gives a layout with another number of axes.
     """
     ranks = all_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")

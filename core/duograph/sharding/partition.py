@@ -162,7 +162,7 @@ def _copied(
 ) -> list[GraphValue]:
     """Append a copy of the call `node` to the builder's graph; return its results.
 
-    The copy has the given operands, attributes and result types.
+    The copy has the given operands (None for an absent one), attributes and result types.
     """
     first = len(builder.types)
     builder.types.extend(types)
@@ -290,8 +290,10 @@ class _Writer:
     ) -> tuple[list[GraphValue | None], frozenset[Axis], dict[str, tuple[Axis, ...]]]:
         """Return the operands of a call, redistributed to the layouts that it needs.
 
-        The second result holds the mesh axes along which partial operands make partial results; the
-        third maps each contracted letter to the mesh axes that shard it.
+        An absent operand is None. The second result holds the mesh axes along which partial
+        operands make partial results; the third maps each contracted letter to the mesh axes that
+        shard it. `letters` maps each sharded letter of the call's index equation to the mesh axes
+        that shard it.
         """
         partial = self._linear(node, equation, letters)
         inside = set("".join(equation.operands))
@@ -320,7 +322,9 @@ class _Writer:
     ) -> frozenset[Axis]:
         """Return the mesh axes along which operands of a call may stay partial sums.
 
-        This is possible where the op is linear in the operands that are partial.
+        The op must be linear in the operands that are partial along such an axis
+        (`Equation.linear`). `letters` maps each sharded letter of `equation` to the mesh axes that
+        shard it.
         """
         busy = {a for axes in letters.values() for a in axes}
         states = [None if i is None else self.values[i][1] for i in node.operands]

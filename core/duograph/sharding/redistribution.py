@@ -120,7 +120,11 @@ class Redistributor:
         return x, have
 
     def _summed(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """Complete partial sums by reduce-scatter, or by all-reduce if the sum is not sharded."""
+        """Complete the partial sums that `want` does not have, by reduce-scatter or all-reduce.
+
+        A reduce-scatter is used for a mesh axis that shards the value in layout `want`. Returns the
+        new value and its layout.
+        """
         left = have.partial - want.partial
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
@@ -137,14 +141,18 @@ class Redistributor:
         return x, have
 
     def reduced(self, x: Tensor, axes: Axes, reduction: str) -> Tensor:
-        """All-reduce a value along mesh axes."""
+        """All-reduce a value along mesh axes by `reduction` ("sum", ...); return the new value."""
         size = math.prod(a.size for a in axes)
         group = self._group(axes, "all_reduce", x, 2 * (size - 1) / size)
         (x,) = all_reduce([x], reduction, group, size)
         return x
 
     def _exchanged(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """Move a mesh axis from one axis of the tensor to another, by an all-to-all."""
+        """Move a mesh axis that shards one axis of the tensor to another axis, by an all-to-all.
+
+        This brings `x` closer from layout `have` to layout `want`. Returns the new value and its
+        layout.
+        """
         for i, axes in enumerate(want.dims):
             now = have.dims[i]
             if len(now) < len(axes) and axes[: len(now)] == now:
@@ -172,7 +180,10 @@ class Redistributor:
         return reshape_to(x, tuple(shape))
 
     def _gathered(self, x: Tensor, have: State, want: State) -> tuple[Tensor, State]:
-        """All-gather the shards along mesh axes that do not shard the value in layout `want`."""
+        """All-gather the shards along mesh axes that do not shard the value in layout `want`.
+
+        `have` is the layout of `x`. Returns the new value and its layout.
+        """
         for i, axes in enumerate(have.dims):
             wanted = want.dims[i]
             same = 0
@@ -200,7 +211,10 @@ class Redistributor:
 
 
 def _runs(axes: Axes) -> list[Axes]:
-    """Split mesh axes into runs of falling strides, whose ranks are in the order of the shards."""
+    """Split a sequence of mesh axes into the longest runs in which the strides decrease.
+
+    A group of ranks along such a run is ordered by rank in the same way as the shards are.
+    """
     runs: list[Axes] = []
     for axis in axes:
         if runs and runs[-1][-1].stride > axis.stride:
@@ -211,7 +225,10 @@ def _runs(axes: Axes) -> list[Axes]:
 
 
 def _in_front(x: Tensor, i: int, call: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a collective that works along axis 0 to axis `i` of x, between two transposes."""
+    """Apply a collective that works along axis 0 along axis `i` of x; return the result.
+
+    Axis `i` is moved to the front before `call`, the collective, and back after it.
+    """
     if i == 0:
         return call(x)
     order = (i, *(k for k in range(x.ndim) if k != i))

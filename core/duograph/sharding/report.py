@@ -1,4 +1,4 @@
-"""The part of `explain` that describes a partitioned program, as lines of text."""
+"""The part of `explain`, the report on a compiled function, that describes its partitioning."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
 def layout_text(mesh: Mesh, shape: Sequence[int], dims: Dims) -> str:
     """Return a global shape with the names of its mesh axes, such as ``(16/mp, 8)``.
 
-    ``16/mp`` is an axis of global size 16 that the mesh axis mp shards.
+    ``16/mp`` is an axis of global size 16 that the mesh axis mp shards. `dims` has the mesh axes
+    that shard each axis.
     """
     items = [
         f"{n}/{'/'.join(map(mesh.name, axes))}" if axes else str(n)

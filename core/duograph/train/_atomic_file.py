@@ -69,7 +69,10 @@ def _mode_of(path: str) -> int | None:
 
 
 def _create(folder: str, mode: int) -> tuple[int, str]:
-    """Create a locked temporary file in a folder; return its descriptor and path."""
+    """Create a locked temporary file in a folder; return its descriptor and path.
+
+    `mode` is the file's permission bits.
+    """
     while True:
         temporary = os.path.join(folder, f".duograph-{os.urandom(8).hex()}.part")
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -84,7 +87,8 @@ def _lock(handle: int, wait: bool) -> None:
     """Lock an open file; the lock belongs to the descriptor, so threads exclude each other too.
 
     Args:
-        wait: wait until the lock is free. The sweep of another save holds it for microseconds only.
+        wait: wait until the lock is free. Another save holds it only for microseconds, while it
+            checks whether the file can be removed (`_sweep`).
 
     Raises:
         OSError: the lock is taken (without `wait`), or the platform has no file locks.
@@ -95,9 +99,9 @@ def _lock(handle: int, wait: bool) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Remove temporary files that killed processes have left in a folder.
+    """Remove the temporary files of this module that killed processes have left in a folder.
 
-    A temporary file is removed if it is not locked.
+    They are recognised by their names; a file that is locked is still in use and is kept.
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:

@@ -60,7 +60,11 @@ def _key(path: str) -> str:
 
 
 def start(path: str, save: Save) -> None:
-    """Run `save`, which writes `path`, in a background thread after the path's earlier saves."""
+    """Run `save`, which writes `path`, in a background thread.
+
+    If a save of this path is running, `save` runs after it; a requested save that has not begun is
+    dropped, since this one would overwrite its file.
+    """
     key = _key(path)
     with _lock:
         writer = _writers.get(key)
@@ -78,7 +82,7 @@ def active() -> bool:
 
 
 def wait(path: str | None = None) -> None:
-    """Wait until the background saves to `path`, or for None to all paths, have finished."""
+    """Wait until the background saves to `path` have finished; with None, those to all paths."""
     with _lock:
         key = None if path is None else _key(path)
         found = [w for k, w in _writers.items() if key in (None, k)]
@@ -88,7 +92,7 @@ def wait(path: str | None = None) -> None:
 
 
 def raise_failures(path: str | None = None) -> None:
-    """Raise CheckpointError if background saves to `path`, or for None to any path, failed.
+    """Raise CheckpointError if a background save to `path` has failed; with None, to any path.
 
     Each failure is reported only once.
     """

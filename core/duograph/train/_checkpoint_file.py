@@ -43,7 +43,7 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
     """Write a checkpoint file of arrays and strings, atomically (see `_atomic_file`).
 
     The format is MindSpore's own if the path ends in ``.ckpt``, else safetensors. `crc` adds a
-    checksum. With `secret`, the file is encrypted.
+    checksum. With `secret`, the file is encrypted; None writes it in the open.
     """
     form = write_messages if path.endswith(".ckpt") else _safetensors
     chunks = form(entries, crc)
@@ -104,7 +104,8 @@ def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
 def _crc(name: str, value: Entry, before: int) -> int:
     """Return the CRC-32 of a checkpoint's entries up to and including this one.
 
-    It covers each entry's name, type and value. `before` is the CRC-32 of the earlier entries.
+    The checksum covers each entry's name, type and value. `before` is the CRC-32 of the earlier
+    entries.
     """
     if isinstance(value, str):
         return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
@@ -115,7 +116,8 @@ def _crc(name: str, value: Entry, before: int) -> int:
 def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, Entry]:
     """Read all entries of a checkpoint file, name -> value, in the order in which they were saved.
 
-    With `check_crc`, the file's checksum is verified.
+    With `check_crc`, the file's checksum is verified. `secret` is None for a file that is not
+    encrypted.
 
     Raises:
         CheckpointError: the file does not exist, is truncated, has another format, fails the
@@ -171,6 +173,9 @@ def _parts(data: bytes) -> tuple[dict[str, object], dict[str, Array]]:
     """Parse a safetensors file; return (metadata that duograph wrote, stored arrays by name).
 
     Complex arrays are still pairs of reals, as the file stores them.
+
+    Raises:
+        ValueError: the file is damaged.
     """
     length = int.from_bytes(data[:8], "little")
     header = _json("the header", data[8 : 8 + length])
@@ -211,8 +216,11 @@ def _entries(notes: dict[str, object], arrays: dict[str, Array]) -> dict[str, En
     """Return a checkpoint's tensors and strings in the order in which they were saved.
 
     Args:
-        notes: duograph's own metadata of the file.
-        arrays: the stored tensors.
+        notes: duograph's own metadata of the file, with the order and the strings.
+        arrays: the stored tensors by name.
+
+    Raises:
+        ValueError: the metadata is damaged or does not fit the tensors.
     """
     texts = _dictionary("texts", notes.get("texts", {}))
     pairs = _dictionary("complex", notes.get("complex", {}))

@@ -90,7 +90,7 @@ def _cipher(secret: Secret, nonce: bytes, code: bytes | None = None) -> Any:
 def _code(secret: Secret, head: bytes, parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the HMAC-SHA256 of a file that is encrypted in a CBC mode.
 
-    It covers `head` and the encrypted `parts`; its key is derived from the secret's key.
+    The code covers `head` and the encrypted `parts`; its key is derived from the secret's key.
     """
     own = hmac.digest(secret.key, b"duograph authentication", "sha256")
     made = hmac.new(own, head, hashlib.sha256)

@@ -41,7 +41,7 @@ _DEPTH = 100
 def read_form(text: str, graph: Graph, entries: Mapping[str, object]) -> Form:
     """Parse the JSON description of an exported graph's parameters and results, and return it.
 
-    It is checked against `graph` and the weights in `entries`.
+    The description is checked against `graph` and the weights in `entries`.
 
     Raises:
         ValueError: the text is no JSON, has another version, or does not fit graph and weights.
@@ -123,10 +123,10 @@ def _check_results(encoded: object, n_results: int, n_inputs: int, depth: int) -
 
 
 def decoded(encoded: Mapping[str, Any], results: Sequence[object], inputs: Sequence[object]) -> Any:
-    """Rebuild a network's nested results from the JSON description of their structure.
+    """Return a network's nested results, rebuilt from the description of their structure.
 
-    `results` are the results of the graph. `inputs` are the arguments of the network, because a
-    network may return an argument.
+    `encoded` is that description, parsed from JSON. `results` are the results of the graph.
+    `inputs` are the arguments of the network, because a network may return an argument.
     """
     ((kind, inner),) = encoded.items()
     if kind == "result":

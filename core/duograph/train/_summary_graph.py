@@ -100,8 +100,13 @@ class _Nodes:
     ) -> str:
         """Add a node and return its name: `label`, with a number appended if that name is taken.
 
-        `op` is the name of its op, `operands` the names of the nodes that it reads, and `results`
-        the ids of its results in `graph`.
+        Args:
+            op: name of the node's op.
+            operands: names of the nodes that it reads.
+            graph: the compiled graph.
+            results: ids of the node's results in `graph`.
+            node: the call in `graph`, whose attributes and source line are added; None for a node
+                that is no call, such as a parameter.
         """
         name, k = label, 1
         while name in self._used:
@@ -126,17 +131,19 @@ class _Nodes:
 
 
 def _scopes(parameters: dict[int, str]) -> dict[int, str]:
-    """Return the path of the Cell that owns each Parameter, with a trailing slash, by graph value.
+    """Return a dict from the id of a Parameter's graph value to the path of the Cell that owns it.
 
-    `parameters` maps graph values to names of Parameters.
+    A path ends with a slash. `parameters` maps ids of graph values to names of Parameters.
+    Parameters of the outermost Cell are left out.
     """
     return {i: n.rpartition("/")[0] + "/" for i, n in parameters.items() if "/" in n}
 
 
 def _scope(node: GraphNode, scopes: dict[int, str]) -> str:
-    """Return the path of a Cell whose Parameters a node reads, or "" if it reads none.
+    """Return the path of the Cell whose Parameter a node reads first, or "" if it reads none.
 
-    A result that is computed from Parameters alone is added to `scopes`, as if it were a Parameter.
+    `scopes` maps ids of Parameters' graph values to such paths. If all operands are in `scopes`,
+    the results of the node are added to it with the path that is returned.
     """
     found = [scopes.get(i) for i in node.operands if i is not None]
     first = next((each for each in found if each), "")

@@ -63,7 +63,7 @@ class DatasetHelper:
         """Return None: the dataset declares no minimum and maximum shapes."""
 
     def types_shapes(self) -> tuple[list[np.dtype[np.generic]], list[list[int | None]]]:
-        """Return the dtypes and the shapes of the dataset's columns."""
+        """Return the dtypes and the shapes of the dataset's columns; a size that varies is None."""
         return (
             cast("Dataset", self.dataset).output_types(),
             cast("Dataset", self.dataset).output_shapes(),

@@ -71,7 +71,12 @@ class ExportedGraph:
         self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[object]) -> Any:
-        """Check the inputs, and run the loaded graph, compiled, on the given weights and inputs."""
+        """Run the loaded graph, compiled, on the given weights and inputs; return its results.
+
+        Raises:
+            ArgumentError: the number of inputs is wrong, or an input is no Tensor.
+            ArgumentValueError: an input has another shape or dtype than the graph was exported for.
+        """
         wanted = [
             self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
         ]
@@ -205,7 +210,10 @@ def export(
 
 
 def _check_count(net: object, inputs: Sequence[object]) -> None:
-    """Raise ArgumentError if a network that `export` got does not take so many inputs."""
+    """Raise ArgumentError if the network `net`, called by `export`, cannot take these inputs.
+
+    Only the number of inputs is checked, against the signature of the network.
+    """
     function = net.construct if isinstance(net, Cell) else net
     if not callable(function):
         return
@@ -228,7 +236,8 @@ def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
     """Compile a network for the given inputs; return its name and the compiled program.
 
     Raises:
-        UnsupportedSyntaxError: the network has side effects or hooks.
+        UnsupportedSyntaxError: the network has side effects, hooks or a custom kernel
+            (`ops.Custom`).
     """
     device = registry.current_device()
     for x in inputs:
@@ -268,11 +277,14 @@ def load(
 
     Args:
         file_name: path of the file.
-        dec_key, dec_mode: key and mode of an encrypted file, as given to `export`.
+        dec_key, dec_mode: key and mode of an encrypted file, as given to `export`; None for a file
+            that is not encrypted.
+        kwargs: other options of MindSpore, which must have their default values.
 
     Raises:
+        TypeError: `file_name` is no path, or `kwargs` has an unknown name.
         ValueError: the file does not exist, has another format or cannot be decrypted with the key,
-            or an option is not offered.
+            or an option in `kwargs` has another value than its default.
     """
     check_options("load", **kwargs)
     secret = secret_of("load", "dec", dec_key, dec_mode)
@@ -300,10 +312,10 @@ def load(
 
 
 def _refuse_foreign_ops(graph: Graph) -> None:
-    """Raise GraphError if a graph holds nodes that `export` never writes.
+    """Raise GraphError if a graph holds a `region`, `host_call` or `random_state` node.
 
-    Nodes of type `region` are refused because only passes may create them and they are not verified
-    like other nodes, the others because they would run Python code.
+    `export` never writes such nodes. A `region` is not verified like other nodes, because only
+    passes may create it; the others could call Python code of this process.
     """
     for node in _nodes(graph, set(), calls=True):
         if node.op.name in ("region", "host_call", "random_state"):

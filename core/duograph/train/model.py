@@ -108,10 +108,15 @@ class Model:
             self._train_network = network  # such as a TrainOneStepCell
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
-        """Return the Cell that evaluates this Model's network, or None if there are no metrics.
+        """Return the Cell that `Model.eval` runs: `eval_network`, or network and loss function.
 
-        It also sets `_eval_indexes`, the positions of loss, prediction and label in the Cell's
-        results.
+        Also set `_eval_indexes`, the positions of loss, prediction and label in the Cell's results;
+        they are `indexes`, or (0, 1, 2) for None. Returns None if there is neither `eval_network`
+        nor a metric.
+
+        Raises:
+            ArgumentValueError: `indexes` is not a list of three, or there are metrics without loss
+                function and `eval_network`.
         """
         if eval_network is not None:
             if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
@@ -146,7 +151,7 @@ class Model:
 
     @property
     def eval_network(self) -> Cell | None:
-        """Return the Cell that `Model.eval` runs, or None if there is none."""
+        """Return the Cell that `Model.eval` runs, or None if this Model cannot evaluate."""
         return self._eval_network
 
     def train(
@@ -161,7 +166,7 @@ class Model:
         """Train for a number of epochs.
 
         Args:
-            epoch: number of epochs.
+            epoch: number of the last epoch, counted from 1.
             train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of
                 Tensors or arrays.
             callbacks: Callback or list of them.
@@ -169,7 +174,8 @@ class Model:
                 one.
             sink_size: with `dataset_sink_mode`, the number of steps of an epoch; -1 for the whole
                 dataset.
-            initial_epoch: number of epochs that are already done.
+            initial_epoch: number of epochs that are already done; the first epoch that runs is
+                `initial_epoch` + 1.
 
         Raises:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
@@ -197,7 +203,10 @@ class Model:
         """Train, and evaluate on `valid_dataset` after every `valid_frequency` epochs.
 
         `valid_frequency` may also be a list of the epochs after which to evaluate. The other
-        arguments, and the errors, are those of `train`.
+        arguments are those of `train`; `valid_dataset_sink_mode` has no effect.
+
+        Raises:
+            ValueError: as for `train`, or there is a `valid_dataset` and the Model has no metrics.
         """
         check_options(
             "Model.fit",
@@ -366,6 +375,9 @@ class Model:
     ) -> dict[str, object]:
         """Evaluate the network on a dataset; return the values of the metrics by name.
 
+        `valid_dataset` is a dataset or any iterable of batches, `callbacks` a Callback or a list of
+        them. `dataset_sink_mode` has no effect except a warning.
+
         Raises:
             ValueError: the Model has no metrics.
         """
@@ -450,11 +462,13 @@ class Model:
     ) -> None:
         """Compile training and evaluation for the datasets' first batches, without running them.
 
-        Outside GRAPH_MODE it does nothing. The other arguments are ignored, because the first batch
-        determines all shapes.
+        Training is not compiled if `train_dataset` is None, evaluation is not if `valid_dataset` is
+        None. Outside GRAPH_MODE the method only checks the arguments. `sink_size` and `sink_mode`
+        are ignored, because the first batch determines all shapes; `epoch` is only checked.
 
         Raises:
-            ValueError: the Model has a loss_fn and no optimizer, or no metrics for the validation
+            ValueError: `epoch` is below 1, the training dataset has no batches, the Model has a
+                loss_fn and no optimizer, or the Model has no metrics and there is a validation
                 dataset.
         """
         if train_dataset is not None:
@@ -480,7 +494,11 @@ class Model:
 
 
 def batch_count(dataset: Iterable[object]) -> int:
-    """Return the number of batches in an epoch of a dataset, or 1 if the number is unknown."""
+    """Return the number of batches in an epoch of a dataset, or 1 for an iterable without length.
+
+    Raises:
+        ArgumentError: `dataset` is neither a dataset nor an iterable.
+    """
     size = getattr(dataset, "get_dataset_size", None)
     if size is not None:
         return int(size())

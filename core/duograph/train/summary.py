@@ -237,6 +237,9 @@ class SummaryRecord:
 
         Raises:
             TypeError: `step` is no int, or `train_network` no Cell.
+            ValueError: the SummaryRecord is closed.
+            OSError: the file cannot be written, and the option `raise_exception` is set; without
+                it, a warning says so.
         """
         if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
             raise ArgumentError(f"record: got {step!r} for the step; wanted an int")
@@ -274,7 +277,10 @@ class SummaryRecord:
         return self._append(step, summary=_SUMMARIES[plugin](self._package, name, array))
 
     def _append(self, step: int, **content: object) -> bool:
-        """Append an event to the file; return False if the file would become too large."""
+        """Append an event to the file; return False if the file would become too large.
+
+        `content` is the event's field besides time and step, such as ``summary=...``.
+        """
         events = importlib.import_module("tensorboardX.proto.event_pb2")
         event = events.Event(wall_time=time.time(), step=step, **content)
         size = event.ByteSize() + 16  # its length and two checksums
@@ -313,7 +319,10 @@ class SummaryRecord:
 
 
 def _check_file_size(owner: str, size: object) -> None:
-    """Raise unless `max_file_size` is None or a positive int."""
+    """Raise an error unless `size`, the argument `max_file_size`, is None or a positive int.
+
+    It is an ArgumentError for a wrong type, else an ArgumentValueError; `owner` names the caller.
+    """
     if size is None:
         return
     if isinstance(size, bool) or not isinstance(size, int):

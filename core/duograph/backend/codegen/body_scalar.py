@@ -84,6 +84,9 @@ def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Attributes
 
     `scalars` are the op's operands; `attributes` are its attributes: numbers, dtypes or
     expressions.
+
+    Raises:
+        UnsupportedOpError: the body calls an op without a scalar rule.
     """
     assert op.body is not None
     builder = _ScalarBuilder(s)

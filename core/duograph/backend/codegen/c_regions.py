@@ -30,8 +30,8 @@ class PrintedRegion(NamedTuple):
 
     Attributes:
         text: source of the functions, without the dialect's prelude.
-        n: the first function is called for ranges ``begin .. end`` that together cover 0 .. n.
-            Different threads may compute different ranges.
+        n: the first function is called for ranges from ``begin`` up to, not including, ``end`` that
+            together cover 0 to n - 1. Different threads may compute different ranges.
         grain: smallest length of a range that is worth a thread of its own.
         second: (name, n, grain) of the function to call after the first, with `n` and `grain` as
             above; None if there is no second function.
@@ -109,8 +109,9 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
 def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list[Scatter]) -> str:
     """Return the source of a C function that initialises the results of scatters.
 
-    Each result starts as a copy of the scatter's target tensor, or filled with one constant. The
-    function initialises elements ``begin`` up to, not including, ``end`` of every result.
+    Each result starts either as a copy of the scatter's target tensor, or with one constant in all
+    elements. The C function `name` initialises elements ``begin`` up to, not including, ``end`` of
+    every result.
     """
     results = {result: k for k, (result, _) in enumerate(plan.outputs)}
     lines = [f"{dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"]

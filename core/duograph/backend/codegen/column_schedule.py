@@ -142,7 +142,7 @@ class _Columns(Scheduler):
         return pack_width([max(size, 4) for size in sizes or [4]], self.columns.width, False)
 
     def made(self) -> LoopProgram:
-        """Return the loop program: the body for this kind of device, and the memory it needs."""
+        """Return the loop program, with memory for partial results if there are several pieces."""
         (outer, rows, width), cut = self.columns, self.cut
         if self.target.split is None:
             units, unit = outer * cut.pieces * cut.tiles, cut.tile * min(cut.piece, rows)

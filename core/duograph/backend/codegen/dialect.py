@@ -180,7 +180,10 @@ class GridDialect(Dialect):
         return f"{self.kernel} void{bounds} {name}"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """Return the macro call that precedes a loop whose reductions may run in any order."""
+        """Return the macro call that precedes a loop whose reductions may run in any order.
+
+        The arguments, the names of the loop's accumulators, are not used.
+        """
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:

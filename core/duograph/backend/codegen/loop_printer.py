@@ -5,8 +5,9 @@
 (``int name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
 work item of a grid (a GPU).
 
-In a generated kernel each op has one line, with the op's name and the user's source line as a
-comment. These classes never reorder or split loops; the scheduler has decided the loops.
+In a generated kernel each op defines a variable that has the op's name, in a line with the user's
+source line as a comment. These classes never reorder or split loops; the scheduler has decided the
+loops.
 """
 
 from __future__ import annotations
@@ -356,9 +357,10 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 class GridPrinter(LoopPrinter):
     """Generates from a loop program a GPU-style kernel, which a grid runs once per work item.
 
-    Parameters of the kernel are the operands, the results and the memory for partial results. If
-    the kernel checks indices, it has further parameters for reporting an index that is out of
-    range: the buffer ``record`` and the numbers ``watched0``, ``watched1`` ...
+    Parameters of the kernel are the operands, the results, the memory for partial results, and
+    numbers that say how much work there is. If the kernel checks indices, it has further parameters
+    for reporting an index that is out of range: the buffer ``record`` and the numbers ``watched0``,
+    ``watched1`` ...
     """
 
     dialect: GridDialect

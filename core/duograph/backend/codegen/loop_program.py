@@ -254,7 +254,7 @@ class Locate(NamedTuple):
     `gathered` describes the index and the axis; LABEL stands for the attribute `label`. A negative
     index counts from the end of the axis; ``LABEL_counted`` is the same index counted from the
     start, from 0. For a gather, ``LABEL_at`` is that index, or 0 if it is out of range. For a
-    scatter (`skips`), the rest of the iteration is skipped.
+    scatter (`skips`), the rest of the iteration is skipped if the index is out of range.
     """
 
     label: str
@@ -278,8 +278,8 @@ class Load(NamedTuple):
 class ReadPack(NamedTuple):
     """Kernel statement that loads `width` adjacent elements in one access, as the pack `name`.
 
-    `left` is the number of elements that the memory at `source` still holds, if that may be fewer
-    than `width` (`packs.read_pack`).
+    `left` is the number of elements that the memory holds from address `source` on; None means at
+    least `width`. If they are fewer, the other elements of the pack are copies of the first.
     """
 
     name: str
@@ -359,7 +359,8 @@ class Start(NamedTuple):
 class Accumulate(NamedTuple):
     """Kernel statement that combines one element into the accumulator that `Start` declared.
 
-    The element is the current value of the reduction's operand; `source` is its dtype.
+    The element is the current value of the operand that `reduction` reduces; `source` is the dtype
+    of this operand.
     """
 
     reduction: Reduction
@@ -394,7 +395,8 @@ class GroupReduce(NamedTuple):
     """Kernel statement that reduces the variable ``NAME_acc`` over all work items of a group.
 
     NAME stands for the attribute `name`. `combine` emits the source that combines two values. Every
-    work item then has the result as the constant ``NAME``, of dtype `dtype`.
+    work item then has the result as the constant ``NAME``, in the dtype in which kernels compute
+    `dtype`: float32 for 16-bit floats.
     """
 
     combine: Combine
@@ -417,7 +419,10 @@ class Assign(NamedTuple):
 class For(NamedTuple):
     """Kernel statement: a loop of `variable` from `begin` up to, not including, `end`.
 
-    `order` says how the compiler may order the iterations; `type` is the C type of the variable.
+    `order` says how the compiler may order the iterations; `type` is the C type of the variable. If
+    iterations may run in any order, `sums` are the reductions that the loop accumulates and
+    `checks` says whether it reports wrong indices. With `compact`, the body is one statement, which
+    is written on the loop's own line.
     """
 
     variable: str

@@ -93,7 +93,10 @@ class _Printer:
         return found
 
     def count(self, e: Expr) -> None:
-        """Count how often an expression uses each of its subexpressions."""
+        """Add to the counts in `uses` how often an expression uses each of its subexpressions.
+
+        The expression itself is counted once.
+        """
         key = self.key(e)
         self.uses[key] = self.uses.get(key, 0) + 1
         if self.uses[key] == 1:
@@ -236,8 +239,8 @@ class _Printer:
     def cast(self, e: Expr) -> str:
         """Return the source of the dtype conversion `e`.
 
-        Conversion from floats to integers calls a function of the prelude, since C leaves it
-        undefined out of range.
+        A conversion from floats to integers calls a function of the prelude, because C leaves the
+        result undefined for values out of the integers' range.
         """
         (x,) = e.args
         if e.value is float16 or e.value is bfloat16:

@@ -466,7 +466,8 @@ class _Planner:
 
         Raises:
             NoLoopNest: the strides of two operands change at positions that do not divide each
-                other, or the strides of one operand change inside a reduced row.
+                other, or the strides of one operand change inside a reduced row or inside the rows
+                of a column reduction.
         """
         cuts = {self.n, 1}
         if self.row:
@@ -560,7 +561,8 @@ def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
 
     The first number of a pair is a position among the region's operands, the second among its
     results. The region must not reduce rows and must read the operand only at the element that it
-    writes next. The elements of the operand and of the result must have the same size.
+    writes next. The elements of the operand and of the result must have the same size. Results of
+    reductions and scatters are in no pair.
     """
     if plan.row:
         return []

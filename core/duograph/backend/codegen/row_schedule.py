@@ -248,8 +248,8 @@ class _GroupRow(_Rows):
 
     Attributes:
         width: adjacent elements (a pack) that a work item computes in one iteration.
-        uneven: whether packs may cross the beginning of a row, because `width` need not divide its
-            length.
+        uneven: whether packs may cross the beginning of a row, because `width` need not divide the
+            length of a row.
         packed: operands that are read in packs.
         held: packed operands that several passes read. Each work item reads their packs once and
             keeps them in registers.

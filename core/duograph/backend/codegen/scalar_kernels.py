@@ -92,7 +92,7 @@ class ScalarKernel(NamedTuple):
         name: name of the kernel, a C identifier such as ``add_f32`` or ``select_b8_f32_f32``.
         op: the op that it computes.
         operands: name and stored dtype of each operand.
-        parameters: names of attributes whose values the kernel receives at run time, as float64.
+        parameters: names of attributes whose values the kernel receives at run time.
         result: stored dtype of the result.
         expression: the value, in `compute_dtype(result)`.
     """
@@ -123,7 +123,8 @@ def parameter_names(op: Op) -> tuple[str, ...]:
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, object]) -> str | None:
     """Return the name of an op's elementwise kernel for operand dtypes, such as ``add_f32``.
 
-    Returns None if an attribute has a value that is neither a kernel parameter nor a dtype.
+    The name contains the dtypes among the attributes. Returns None if another attribute is not a
+    number that kernels take as a parameter.
     """
     parts = [op.name]
     if len(set(dtypes)) == 1:
@@ -171,7 +172,8 @@ def scalar_kernel(
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
     """Yield a `ScalarKernel` for each elementwise op and supported dtype, ordered by op name.
 
-    Ops that have attributes other than numbers and one dtype are omitted; their bodies run instead.
+    Variadic ops are omitted, and so are ops with attributes other than floats and one dtype; their
+    bodies run instead.
     """
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:

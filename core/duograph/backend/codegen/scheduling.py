@@ -1,9 +1,9 @@
 """Schedules a fused region: divides its work among work items and arranges it in loops.
 
 `element_program` turns a `RegionPlan` without reductions and the `Target` of a device into a
-`LoopProgram`. `row_schedule` has the same function for reductions along rows, `column_schedule` for
-reductions of columns and for scatters. All backends call these functions, which generate no source
-and depend on no language.
+`LoopProgram`. The modules `row_schedule` and `column_schedule` do this for regions with reductions
+along rows, and for regions with reductions of columns or with scatters. All backends call these
+functions, which generate no source and depend on no language.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Target:
         streams: whether the language can store to memory bypassing the caches.
         narrow: whether index arithmetic is done in 32 bits where 32 bits suffice.
         lanes: function of the number of packs in a row that returns how many work items compute the
-            row together.
+            row together; None for a CPU, where one thread computes the row.
         shared_warps: number of work items of a group that computes several short rows, each row in
             a part of a warp; 0 if parts of a warp cannot exchange values.
         split: function of (outer, rows, width) that returns into how many pieces a column reduction
@@ -157,10 +157,11 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Return statements that define ``LABEL_from`` for each operand that differs between rows.
+        """Return statements that define ``LABEL_from`` for each operand with an offset per row.
 
         LABEL stands for the operand's label. The variable is the offset, in elements, at which row
-        number `row` of the operand begins.
+        number `row` of the operand begins. An operand that has the same offset in all rows gets no
+        variable.
         """
         axes = self.plan.axes[:-1]
         moving = {
@@ -254,7 +255,10 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Return the statements that compute a value: one, or none if an operand has that value."""
+        """Return the statement that computes a value, as a list.
+
+        The list is empty if the value's expression only reads a variable that has the value's name.
+        """
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []

@@ -202,8 +202,9 @@ def sort(
 ) -> Plan | None:
     """Return the launch plan of a sort along an axis; its results are sorted values and indices.
 
-    Each work item merge-sorts the indices of a line, then gathers the values. Returns None if the
-    lines are too few and long.
+    The sort is stable and puts NaN last. Each work item merge-sorts the indices of a line (a
+    sequence of elements along the axis), then gathers the values. Returns None if the lines are too
+    few and long.
     """
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)

@@ -200,7 +200,11 @@ class GridBackend(Backend):
         return fitting(self.device(device_id), lambda planned: source_of(self, planned, region))
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """Build a kernel; return a function of buffer handles that launches it."""
+        """Build the kernel of a launch; return a function of buffer handles that launches it.
+
+        `name` is the op's name, for error messages. If the kernel checks indices, the host reads
+        after a launch whether one was out of range (`index_errors`).
+        """
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars

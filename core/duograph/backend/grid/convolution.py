@@ -36,10 +36,11 @@ LEAST_RUN = 128
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution; `channels` and `filters` are the numbers of them in one group.
+    """The sizes of a convolution.
 
     The input has shape (images, groups * channels, *size), the result (images, groups * filters,
-    *places). `low` is the padding before the first element of each spatial axis.
+    *places). `channels` and `filters` are thus the numbers of input channels and of filters in one
+    group. `low` is the padding before the first element of each spatial axis.
     """
 
     images: int
@@ -112,7 +113,12 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
-    """Return the C expression for the number of elements of one image, over all groups."""
+    """Return the C expression for the number of elements of one image: a product of three sizes.
+
+    The factors are the kernel parameters ``LABEL_groups``, ``LABEL_LINES`` and ``LABEL_PLACES``,
+    where LABEL, LINES and PLACES stand for the arguments. For an input, `lines` is "channels" and
+    `places` is "inputs"; for a result, "filters" and "places".
+    """
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
@@ -120,7 +126,9 @@ def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str
     """Return a C variable for the offset of the image at a position of the summed axis.
 
     The summed axis runs through several images; `depth` is the C expression of the position.
-    Returns (name of the variable, C expression of its value), which is -1 past the last image.
+    Returns (name of the variable, C expression of its value), which is -1 past the last image. The
+    names of the kernel's parameters begin with `label`; `lines` and `places` are their last parts:
+    "channels" and "inputs" for an input, "filters" and "places" for a result.
     """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
@@ -143,7 +151,8 @@ class _Window(Operand):
         transposed: if false, a line (row of the matrix) is a position of the result, and the sum
             runs over channels and taps. If true, a line is a pair of a channel and a tap, and the
             sum runs over the positions of `images_each` images.
-        whole: whether the numbers of lines continue from one image to the next.
+        whole: whether a matrix has the lines of all images, numbered consecutively; otherwise each
+            matrix has those of one image. Used only if `transposed` is false.
         first: number of the first image, from 0.
     """
 
@@ -243,11 +252,11 @@ class _Window(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Contributions(Operand):
-    """Matmul operand of a convolution's input gradient: the cotangents that affect each pixel.
+    """Matmul operand of a convolution's input gradient: the cotangents that each pixel sums up.
 
     A line (row of the matrix) is a position of the input image; the sum runs over filters and taps.
-    `whole` says whether the numbers of lines continue from one image to the next; `first` is the
-    number of the first image.
+    `whole` says whether a matrix has the lines of all images, numbered consecutively; otherwise
+    each matrix has those of one image. `first` is the number of the first image, from 0.
     """
 
     geometry: _Geometry
@@ -411,9 +420,11 @@ def _over_images(
     out: TensorType,
     place: int = 2,
 ) -> Plan:
-    """Return the plan of one matmul over the columns of all images together.
+    """Return the plan of one matmul that computes the results of all images.
 
-    It leaves fewer tiles of the matmul incomplete than one matmul per image.
+    The operand `columns`, such as the unrolled input, is one matrix with the columns of all images,
+    so that fewer tiles of the matmul are incomplete. Only if the columns are the input itself, and
+    an image has at least LEAST_RUN positions, each image is a matrix of its own in a batch.
 
     `sizes` are the number of rows, of positions of one image, and of summed elements. The result
     has the dtype of `out` and is written to buffer number `place`.
@@ -449,7 +460,11 @@ def _picking(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Return for how many images the columns fit into scratch memory."""
+    """Return for how many images the columns fit into PACKED bytes of memory; at least 1.
+
+    `each` is the number of elements of one image's columns (the unrolled input), which are stored
+    in the dtype in which a matmul of dtype `dtype` accumulates.
+    """
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 

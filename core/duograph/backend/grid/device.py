@@ -190,7 +190,7 @@ class GridDevice:
         return {}
 
     def empty_cache(self) -> None:
-        """Return free buffers that are cached to the driver."""
+        """Give the cached free buffers back to the driver."""
 
     def compiler(self) -> str:
         """Return a line that names the kernel compiler and its version, for `duograph devices`."""

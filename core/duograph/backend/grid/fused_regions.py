@@ -193,6 +193,10 @@ def compile_regions(
 
     Returns:
         for each region a prepared call, or the reason why the device cannot compile it.
+
+    Raises:
+        GroupTooLargeError: a kernel cannot run with groups of its launch's size; the caller then
+            repeats the call with smaller groups in `planned`.
     """
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
     splits: dict[int, Split] = {}
@@ -224,7 +228,10 @@ def compile_regions(
 
 
 def source_of(backend: GridBackend, planned: GridDevice, graph: Graph) -> str | None:
-    """Return the source of a fused region's kernels, or None if it has no region plan."""
+    """Return the source of a fused region's kernels, or None if the region cannot be planned.
+
+    `planned` is the device, or a description of it with smaller groups (`device.fitting`).
+    """
     split = None if planned.serial else split_scatter(backend, planned, graph)
     if isinstance(split, str):
         return None
@@ -247,6 +254,9 @@ def _call(
 
     `plan` has the launches; `name` is for messages. `region` is the region's plan if one kernel
     computes the whole region, else None; from it follows which results may overwrite operands.
+
+    Raises:
+        GroupTooLargeError: a kernel cannot run with groups of its launch's size.
     """
     results = tuple([graph.types[i] for i in graph.outputs])
     over = () if region is None or region.columns is not None else tuple(overwrites(region))
@@ -264,7 +274,10 @@ _warned: set[str] = set()
 
 
 def _warn(name: str, reason: str) -> None:
-    """Warn, once for each reason, that a fused kernel was not built and its ops run one by one."""
+    """Warn, once for each reason, that a fused kernel was not built and its ops run one by one.
+
+    `name` is the name of the backend.
+    """
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(

@@ -30,7 +30,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return which integers to copy for an element of a dtype: (integer dtype, their number)."""
+    """Return how to copy `inner` elements of `dtype` as integers: (integer dtype, their number)."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -216,8 +216,9 @@ def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) 
 def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the launch plan of a copy of x with updates added to rows, in index order.
 
-    Atomic additions of floats would add in any order; two runs, or a compiled function and the same
-    ops run eagerly, would then differ in their last bits. Returns None for complex elements.
+    Floats are not added atomically, because the order of atomic additions is not fixed: two runs,
+    or a compiled function and the same ops run eagerly, would differ in their last bits. Returns
+    None for complex elements.
     """
     x, indices, updates = types
     if x.dtype.is_complex:

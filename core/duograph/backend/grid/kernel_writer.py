@@ -50,7 +50,7 @@ class Kernel:
         self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer parameter that the kernel reads.
+        """Declare a buffer parameter that the kernel only reads.
 
         `place` is the buffer's number in `Launch.buffers`.
         """
@@ -58,7 +58,10 @@ class Kernel:
         self.buffers.append(place)
 
     def write(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer parameter that the kernel writes and may read."""
+        """Declare a buffer parameter that the kernel writes and may read.
+
+        `place` is the buffer's number in `Launch.buffers`.
+        """
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
@@ -79,7 +82,7 @@ class Kernel:
     def watch(self, op: str, axis: int) -> None:
         """Declare the parameters through which the kernel reports indices out of range.
 
-        `row` emits the check; `op` and `axis` are for the error message.
+        The method `row` emits the check; `op` and `axis` are for the error message.
         """
         self.parameters.append(f"{self.dialect.memory} i64 *wrong")
         self.buffers.append(RECORD)

@@ -44,7 +44,8 @@ def matmul_problem(
 ) -> Matmul | None:
     """Return the description of a batched matmul; None for complex dtypes.
 
-    A batch of matrices times one matrix is described as one tall matmul.
+    A batch of matrices times one matrix is described as one tall matmul, unless `transpose_a` is
+    true.
     """
     x, y = types
     (out,) = results

@@ -56,35 +56,49 @@ class Operand:
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the kernel parameters, such as strides, that the index expressions use."""
+        """Declare the parameters of kernel `k`, such as strides, that the index expressions use.
+
+        Their names begin with `label`, which is "x" or "y".
+        """
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
         """Return (name, C expression) of the index variables that depend only on the line.
 
-        `line` is the C expression of the line's number.
+        A line is a row of x or a column of y, for a matmul of x and y; `line` is the C expression
+        of its number. The names begin with `label`, which is "x" or "y".
         """
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
         """Return (name, C expression) of the index variables that depend only on the summed axis.
 
-        `depth` is the C expression of the position along that axis.
+        `depth` is the C expression of the position along that axis. The names begin with `label`,
+        which is "x" or "y".
         """
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
         """Return (name, C expression) of the index variables that depend only on the matrix.
 
-        `matrix` is the C expression of the matrix's number in the batch.
+        `matrix` is the C expression of the matrix's number in the batch. The names begin with
+        `label`, which is "x" or "y".
         """
         return []
 
     def element(self, label: str) -> str:
-        """Return the C expression that reads a stored element at the index variables' offset."""
+        """Return the C expression that reads the stored element which the index variables select.
+
+        `label` is the name of the operand's pointer, "x" or "y", with which the names of its index
+        variables begin.
+        """
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
-        """Return the C expression for one operand element in the dtype of the computation."""
+        """Return the C expression for the element which the index variables select.
+
+        It has the dtype in which kernels compute: float32 for an operand of 16-bit floats. `label`
+        is the name of the operand's pointer, "x" or "y".
+        """
         return k.dialect.load(self.dtype, self.element(label))
 
 

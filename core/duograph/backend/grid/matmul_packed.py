@@ -194,10 +194,11 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Append to kernel `k` the loop that multiplies a strip of x by a panel of y into registers.
+    """Append to kernel `k` the loop that multiplies one tile's rows of x by a panel of y.
 
-    `type_` is the C type of the sums; `dense` says whether x is read in place rather than from
-    packed panels.
+    The loop runs over a range of the summed axis. The tile's sums are in registers during the loop,
+    and in the array `sums` before and after it. `type_` is the C type of the sums; `dense` says
+    whether x is read in place rather than from packed panels.
     """
     memory, vector = k.dialect.memory, f"{type_}x16"
     if dense:  # rows past the last one read it again; their results are not stored

@@ -21,10 +21,10 @@ THIN = 4
 def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
     """Return the launch of a matmul with very few rows or columns; None for other matmuls.
 
-    If both operands are dense along the summed axis, a group computes one result together: every
-    work item sums a strided part, and the sums are added in a tree. Otherwise each work item
-    computes one result, and adjacent work items compute results that are adjacent along the longer
-    axis.
+    If both operands are dense along the summed axis, and that axis is long, a group computes one
+    result together: every work item sums a strided part, and the sums are added in a tree.
+    Otherwise each work item computes one result, and adjacent work items compute results that are
+    adjacent along the longer axis. The result is also None if a size is 0.
     """
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     if min(m, n) >= THIN or 0 in problem.sizes:
@@ -148,7 +148,9 @@ def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: 
     The slice has all lines of the group's tile (rows of the left operand, columns of the right one)
     and, of each line, as many elements along the summed axis as the kernel's constant `deep` says.
     Past the last line or element, it is filled with zeros. Adjacent work items read adjacent
-    elements, whichever axis is dense.
+    elements, whichever axis is dense. `label` is "x" or "y", `acc` the C type of the elements in
+    shared memory; `first` and `limit` are C expressions of the tile's first line and of the number
+    of all lines.
     """
     k.open("for (i32 e = place; e < deep * tile; e += items)")
     k.line(

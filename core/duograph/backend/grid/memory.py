@@ -91,10 +91,11 @@ class Pool:
     def _exact(self, nbytes: int, what: str) -> int:
         """Return the size to allocate for a buffer whose size class exceeds the largest buffer.
 
-        The result is the requested size itself.
+        The result is the requested size itself, at least 1.
 
         Raises:
-            DeviceMemoryError: the requested size exceeds the largest buffer.
+            DeviceMemoryError: the requested size exceeds the largest buffer, which has a limit of
+                its own below the pool's limit.
         """
         if nbytes <= self.largest or self.largest >= self.limit:
             return max(nbytes, 1)
@@ -132,7 +133,7 @@ class Pool:
             self._free.setdefault(size, []).append(memory)
 
     def empty(self) -> None:
-        """Return all cached free buffers to the driver."""
+        """Give all cached free buffers back to the driver."""
         with self._lock:
             for buffers in self._free.values():
                 for memory in buffers:
@@ -143,8 +144,9 @@ class Pool:
     def stats(self) -> dict[str, int]:
         """Return the pool's statistics, by name.
 
-        "in_use", "cached", "peak" and "limit" are bytes. "allocations" counts requests to the
-        driver, "hits" those that a cached buffer served.
+        "in_use", "cached", "peak" (the most that was in use) and "limit" are bytes. "allocations"
+        counts the buffers requested from the driver, "hits" the calls of `allocate` that a cached
+        buffer served.
         """
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,

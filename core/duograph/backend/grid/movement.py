@@ -108,7 +108,11 @@ def copy_launch(
 
 
 def _copy_width(word: DType, sizes: Sequence[int], *sides: Side) -> int:
-    """Return how many adjacent words each GPU work item copies in one access."""
+    """Return how many adjacent words each GPU work item copies in one access.
+
+    `word` is the integer dtype as which elements are copied, `sizes` are the sizes of the axes.
+    `sides` are the source and the target: (view as in `copy_launch`, strides along these axes).
+    """
     if any(steps[-1] != 1 for _, steps in sides):
         return 1
     width = pack_width([word.itemsize], sizes[-1], len(sizes) == 1)
@@ -127,8 +131,8 @@ def _squares(
 ) -> Launch:
     """Return the launch of a transposing copy on a CPU, by squares that use whole cache lines.
 
-    The source is dense along `dense_axis`, the target along the last axis. Each work item copies a
-    band: as many positions of `dense_axis` as a square is wide.
+    The source is dense along `dense_axis`, the target along the last axis; `sizes` are the sizes of
+    the axes. Each work item copies a band: as many positions of `dense_axis` as a square is wide.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -249,7 +253,10 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies operand 0, then writes operand 1 to a slice of it."""
+    """Return the launch plan that copies operand 0 to the result and operand 1 to a slice of it.
+
+    The slice of the result is given by `begin`, `end` and `strides`, one number for each axis.
+    """
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))

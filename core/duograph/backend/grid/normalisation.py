@@ -175,8 +175,9 @@ def layer_norm_core(
 ) -> Plan | None:
     """Return the launch plan of layer_norm on a CPU: the normalised tensor, mean and rstd.
 
-    rstd is 1 / sqrt(variance + eps); the tensor is (x - mean) * rstd * gamma + beta. Returns None
-    on a GPU, and for empty operands or mixed dtypes.
+    Mean and variance are those over the axes from `axis` on. rstd is 1 / sqrt(variance + eps); the
+    tensor is (x - mean) * rstd * gamma + beta. Returns None on a GPU, and for empty operands or
+    mixed dtypes.
     """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):

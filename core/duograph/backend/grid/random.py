@@ -40,7 +40,8 @@ high = state[1];
 def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
     """Return the launch plan that generates the random uint32 words of a Philox state.
 
-    The operand is the state, four words: two are the key, two are a part of the counter.
+    The operand is the state, four words: first the two of the key, then the two high words of the
+    128-bit counter. The two low words count the blocks of four random words, from 0.
     """
     (out,) = results
     blocks = ceil_div(out.size, 4)

@@ -224,9 +224,11 @@ def _shape_of_group(
 ) -> tuple[int, int]:
     """Return the arrangement of a group of work items that reduces columns: (across, down).
 
-    The group has `across` work items along a row and `down` rows of work items. Those along a row
-    read adjacent elements, `width` each. Together they read at least LINE elements: more if the n
-    rows are few or the groups are many, fewer if there are fewer columns.
+    The group has `across` work items along a row, which read adjacent elements, `width` each, and
+    `down` rows of work items. `across` is doubled from 1 until a row of work items reads LINE
+    elements. It is doubled further while `down` exceeds n, the number of rows, and, up to 32, while
+    there are more groups than needed to keep the device busy. The doubling ends in any case when a
+    row of work items reads all columns or is the whole group.
     """
     across = 1
     while across < device.group and across * width < inner:
@@ -483,7 +485,7 @@ def _launch(
 def lanes_for(device: GridDevice, n: int) -> int:
     """Return how many work items of a group reduce a row of n elements or packs together.
 
-    It is a power of two, between 32 and the size of a group.
+    It is a power of two: at least 32, but at most the size of a group.
     """
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:

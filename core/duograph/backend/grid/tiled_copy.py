@@ -100,7 +100,8 @@ def _position(k: Kernel, side: int, threads: int) -> None:
     """Append to kernel `k` definitions that tell a group which tile it copies.
 
     They are `matrix`, `row` and `column`: the number of the matrix, and the tile's first row and
-    column. Columns are counted along the source's dense axis, rows along the target's.
+    column. Columns are counted along the source's dense axis, rows along the target's. `side` is
+    the number of rows and of columns of a tile, `threads` the number of work items of a group.
     """
     k.line(
         f"enum {{ side = {side}, warps = {threads // LANES} }};",
@@ -118,7 +119,8 @@ def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs
     """Append to kernel `k` the loops that read a tile, first to registers, then to shared memory.
 
     `side` is the number of rows and of columns of the tile, `each` the number of words that a work
-    item reads of a row; `packs` says whether it reads them in one instruction.
+    item reads of a row; `packs` says whether it reads them in one instruction. `threads` is the
+    number of work items of the group.
     """
     type_, steps = SUFFIX[word], side // (threads // LANES)
     k.lines.insert(0, f"    DG_SHARED {type_} tile[{side}][{side} + 1];")

@@ -52,7 +52,7 @@ class Tiles:
 
     @property
     def strip(self) -> int:
-        """Number of result rows that a work item computes: as many tiles as fit into 64 rows."""
+        """Number of result rows of a work item: the largest multiple of `rows` up to 64."""
         return self.rows * (64 // self.rows)
 
     def __str__(self) -> str:
@@ -97,8 +97,8 @@ def side_of(device: GridDevice) -> int:
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
     """Time a float32 matmul of `side` x `side` matrices with each tile size.
 
-    Returns a dict from tile size to seconds of the fastest run. The device's tile size is restored
-    afterwards.
+    Returns a dict from tile size to the seconds per call in its fastest round of CALLS calls. The
+    device's tile size is restored afterwards.
     """
     device = backend.device(device_id)
     before = device.tiles
@@ -135,7 +135,8 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
     """Return the fastest tile size; `found` is a result of `measure`.
 
-    The default, which comes first, is returned if it is about as fast.
+    The default, which comes first, is returned unless another size is faster by a factor of more
+    than WORTH.
     """
     default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])

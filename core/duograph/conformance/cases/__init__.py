@@ -69,7 +69,7 @@ __all__ = ["all_cases", "families"]
 
 @cache
 def families() -> dict[str, list[str]]:
-    """Return a dict from family (name of a module here) to the names of its test cases.
+    """Return a dict: name of each module of this package that has test cases -> names of the cases.
 
     Raises:
         ValueError: two cases have the same name.

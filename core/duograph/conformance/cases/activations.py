@@ -24,7 +24,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def away(*points: float, **kwargs: object) -> Callable[[Make], Iterator[Sample]]:
-    """Return a function that yields test samples with no input near the kinks `points`.
+    """Return a function that yields test samples with no input value near the kinks `points`.
 
     At a kink of an activation function, finite differences do not approximate the gradient.
     `kwargs` are passed to every call.
@@ -101,7 +101,11 @@ def glu(x: Array, axis: int = -1) -> Array:
 
 
 def case(function: Any, oracle: Oracle, *points: float, **kwargs: object) -> OpCase:
-    """Return the test case of an activation function that is one op, and of its gradient op."""
+    """Return the test case of an activation function that is one op, and of its gradient op.
+
+    `oracle` is the function in NumPy, `points` are its kinks, which samples avoid (see `away`);
+    `kwargs` are passed to every call.
+    """
     op = of_op(function)
     assert op is not None
     covers = [OPS[f"{op.name}_grad"]] if op.bprop_rule else []

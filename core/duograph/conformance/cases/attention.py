@@ -152,7 +152,8 @@ def attention(
         mask: True where a key is hidden from a query, or numbers to add to the scores; None for no
             mask.
         scale: factor of the scores.
-        low, high: bounds of the window: a query at position i sees keys at i + `low` to i + `high`.
+        low, high: bounds of the window: a query at position i sees the keys at i + `low` to
+            i + `high`, both included.
         layout: order of the axes of query, key and value, such as "BNSD" (`attention_layouts`).
 
     Returns the result and the log-sum-exp of each query's scores.
@@ -334,7 +335,10 @@ def score_of(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Array:
-    """Compute `ops.flash_attention_score` in NumPy, as the expected result of a test."""
+    """Compute `ops.flash_attention_score` in NumPy, as the expected result of a test.
+
+    The parameters are those of this op.
+    """
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape
     if query.ndim == 3:

@@ -108,7 +108,10 @@ def taken(x: Array, axis: int, index: Array) -> Array:
 
 def element_updates(make: Make) -> Iterator[Sample]:
     def at(*shape: int, axis: int, below: int, dtype: DType = int64) -> Array:
-        """Return random indices for a scatter of elements, all different along the axis."""
+        """Return an index array of the given shape, with random ints from 0 to `below` - 1.
+
+        Along `axis`, all indices are different.
+        """
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
         stacked = np.array(found, np.int64).reshape(*other, shape[axis])
@@ -143,7 +146,7 @@ def put_elements(add: bool) -> Oracle:
 
 
 def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
-    """Call `Tensor.scatter_add`; the function that its test case calls."""
+    """Return `input.scatter_add(axis, index, src)`, so that a test case can call the method."""
     return input.scatter_add(axis, index, src)
 
 
@@ -335,7 +338,7 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """Return `x[index]`; the function that the test cases of indexing call."""
+    """Return `x[index]`, so that test cases can call indexing as a function."""
     return x[index]
 
 

@@ -75,7 +75,7 @@ def pairs(
 
 
 def loss_of(each: Oracle) -> Oracle:
-    """Return a test oracle of a loss: the function `each` of the elements, then the reduction."""
+    """Return a test oracle of a loss: `each` of the elements, then the requested reduction."""
 
     def oracle(x: Array, y: Array, reduction: str, **kwargs: Any) -> Array:
         return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)

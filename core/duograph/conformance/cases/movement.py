@@ -20,7 +20,8 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 def lists(*rows: tuple[Any, ...]) -> Samples:
     """Return a function that yields test samples of an op on lists of tensors.
 
-    A row is the kind of sample, the shapes of the tensors in the list, and the other arguments.
+    Each of `rows` makes one sample; it holds the kind of sample, the shapes of the tensors in the
+    list, and the other arguments. Rows of kind nan are skipped for dtypes without NaN.
     """
 
     def samples(make: Make) -> Iterator[Sample]:

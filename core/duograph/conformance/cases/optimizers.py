@@ -35,8 +35,9 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: obje
     """Return a function that yields test samples of an optimiser step.
 
     The op is `step(param, *slots, grad, *rates)`. A slot is a tensor of the optimiser's state;
-    `slots` and `rates` are the numbers of these arguments. The slots numbered in `positive` hold
-    squares, so their samples are positive. `kwargs` are passed to every call.
+    `slots` and `rates` are the numbers of these arguments. The slots whose indices
+    (from 0) are in `positive` hold squares, so their values are positive. `kwargs` are passed to
+    every call.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -62,7 +63,11 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: obje
 
 
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
-    """Return a test oracle of an optimiser step: a formula in float64, cast to operand dtypes."""
+    """Return a test oracle of an optimiser step that computes `formula` in float64.
+
+    The oracle casts each result to the dtype of the operand that it replaces. `slots` is the number
+    of tensors of the optimiser's state.
+    """
 
     def oracle(param: Array, *rest: Array, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]

@@ -45,7 +45,7 @@ def drawn(make: Make, *rest: object) -> Iterator[Sample]:
 
 
 def floating(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a random op whose numbers have a floating dtype."""
+    """Yield test samples of a random op of floating numbers: state, result shape, result dtype."""
     return drawn(make, make.dtype)
 
 
@@ -65,7 +65,10 @@ def permutations(make: Make) -> Iterator[Sample]:
 
 
 def dropped(make: Make, shaped: bool) -> Iterator[Sample]:
-    """Yield test samples of a dropout op: tensor, generator state and probability of dropping."""
+    """Yield test samples of a dropout op: tensor, generator state and probability of dropping.
+
+    `shaped` says whether the op takes one more argument, the shape of its mask.
+    """
 
     def call(x: Array, p: float, kind: str = "normal") -> Sample:
         return Sample((x, state(make), p, *([x.shape] if shaped else [])), kind=kind)

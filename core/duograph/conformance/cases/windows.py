@@ -61,8 +61,8 @@ def shape_after(x: Ints, w: Ints, stride: Ints, padding: Pairs, dilation: Ints) 
 def array_of(make: Make, kind: str, shape: Ints, which: int, first: int = 0) -> Array:
     """Return operand number `which`, of the given shape, for a test sample of a windowed op.
 
-    In samples of kind nan or noncontiguous, only operand number `first` has NaN or is not
-    contiguous.
+    `kind` is the kind of the sample. If it is "nan", the operand whose number is `first` has a NaN;
+    if it is "noncontiguous", that operand is not contiguous. Other operands are ordinary.
     """
     if which != first or kind in ("normal", "empty", "odd"):
         return make(*shape)
@@ -206,7 +206,11 @@ def max_pools(make: Make) -> Iterator[Sample]:
 
 
 def last(samples: Samples) -> Samples:
-    """Convert a function that yields channels-first test samples to one for channels-last."""
+    """Return a function that yields the samples of `samples` with channels last.
+
+    The channel axis of the first argument moves from position 1 to the end; other
+    arguments are unchanged.
+    """
 
     def moved(make: Make) -> Iterator[Sample]:
         for sample in samples(make):

@@ -259,7 +259,10 @@ class Dither(AudioTransform):
         return found.reshape(signal.shape)
 
     def _noise(self, rows: Array) -> Array | float:
-        """Return the noise to be added to `rows` (channels, time), in units of the last bit."""
+        """Return the noise to be added to the samples `rows`, which are (channels, time).
+
+        Its unit is the last bit of the 16-bit samples to which the result is rounded.
+        """
         if self.density is DensityFunction.TPDF:
             return np.asarray(np.bartlett(rows.shape[1] + 2)[:-1][: rows.shape[1]])
         drawn = config.random_numbers().integers(rows.shape, size=(7, 2))

@@ -153,7 +153,7 @@ class BandrejectBiquad(_Section):
 
 
 class _Shelf(_Section):
-    """Base class of filters that amplify all frequencies on one side of a given one."""
+    """Base class of filters that amplify either all frequencies below a given one or all above."""
 
     def _shelf(self, sample_rate: int, gain: float, frequency: float, q: float, sign: int) -> None:
         c, _, alpha = self._angle(sample_rate, frequency, q)

@@ -86,7 +86,11 @@ class DetectPitchFrequency(AudioTransform):
         return self.rate / (_EPSILON + several[..., (self.window - 1) // 2])
 
     def _correlations(self, signal: Array, frames: int) -> Array:
-        """Return the normalised correlation of each frame with the signal, for each lag from 1."""
+        """Return the normalised correlation of each frame with the signal some samples later.
+
+        The result is (..., `frames`, lags): the delay in samples is 1, 2, ... up to `self.lags`.
+        `frames` is the number of frames (consecutive parts of `self.frame` samples).
+        """
         end = self.lags + frames * self.frame - signal.shape[-1]
         sides = [(0, 0)] * (signal.ndim - 1)
         wide = np.pad(signal.astype(np.float64), [*sides, (0, end)])
@@ -108,8 +112,8 @@ class DetectPitchFrequency(AudioTransform):
     def _best_lags(self, correlations: Array) -> Array:
         """Return, for each frame, the lag of its greatest correlation.
 
-        A lag in the shorter half is preferred if its correlation is almost as great, because
-        multiples of the true lag correlate well too.
+        The first `self.first` lags are not considered. A lag in the shorter half is preferred if
+        its correlation is almost as great, because multiples of the true lag correlate well too.
         """
         half = correlations[..., self.first : correlations.shape[-1] // 2]
         whole = correlations[..., self.first :]

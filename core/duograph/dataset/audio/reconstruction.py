@@ -29,6 +29,9 @@ def inverse(spectrum: Array, of: Spectrogram, length: int | None) -> Array:
         spectrum: complex numbers, as `of` would return them with ``power=0``.
         of: the Spectrogram that made the spectrum.
         length: number of samples of the result, which is cut or padded with zeros; None for all.
+
+    Raises:
+        ArgumentValueError: at some sample the sum of the squared windows is almost 0.
     """
     half = np.swapaxes(spectrum, -1, -2)[..., : of.n_fft // 2 + 1]  # the others are its mirror
     frames = np.fft.irfft(half, of.n_fft, axis=-1) * of.window
@@ -262,7 +265,11 @@ class InverseMelScale(AudioTransform):
 
 
 def _descent(owner: str, given: object) -> tuple[float, float]:
-    """Return the learning rate and the momentum from the argument `sgdargs`."""
+    """Return (learning rate, momentum) from an argument `sgdargs`; raise if it is invalid.
+
+    `given` is a dictionary that may have the keys "sgd_lr" (default 0.1) and "sgd_momentum"
+    (default 0.9), or None for both defaults.
+    """
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(f"{owner}: got sgdargs={given!r}; wanted a dictionary")
     options: dict[str, float] = {"sgd_lr": 0.1, "sgd_momentum": 0.9} | (given or {})

@@ -446,7 +446,8 @@ class SlidingWindowCmn(AudioTransform):
     """Subtracts the mean over a window of times (`mindspore.dataset.audio.SlidingWindowCmn`).
 
     Args:
-        cmn_window: number of times in the window.
+        cmn_window: number of times in the window; without `center`, number of times before the
+            present one, which is in the window as well.
         min_cmn_window: smallest number of times in the window at the start; used without `center`.
         center: whether the window is centred.
         norm_vars: also divide by the standard deviation.
@@ -471,9 +472,9 @@ class SlidingWindowCmn(AudioTransform):
         self.center, self.norm = bool(center), bool(norm_vars)
 
     def _span(self, t: int, count: int) -> tuple[int, int]:
-        """Return (start, end) of the window of times over which time `t` is normalised.
+        """Return the window of times whose mean is subtracted at time `t`: (start, exclusive end).
 
-        `count` is the number of times.
+        `count` is the number of times in the signal.
         """
         if self.center:
             start, end = t - self.window // 2, t - self.window // 2 + self.window

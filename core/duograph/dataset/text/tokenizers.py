@@ -75,7 +75,8 @@ def _flag(owner: str, name: str, value: object) -> bool:
 class _Tokenizer:
     """Base class of tokenizers of one string; a subclass implements `_tokens`.
 
-    A call returns the array of tokens, and with `with_offsets` also their offsets.
+    A call returns the array of tokens, and with `with_offsets` also their offsets. A string without
+    tokens gives one empty token.
     """
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -144,7 +145,8 @@ class WhitespaceTokenizer(_Tokenizer):
 def _script(char: str) -> str:
     """Return the script of a character, the first word of its Unicode name, such as "LATIN".
 
-    Characters that are no letters or marks, such as digits, have the script "COMMON".
+    The words "IDEOGRAPHIC" and "KANGXI" become "CJK". Characters that are no letters or marks, such
+    as digits, have the script "COMMON".
     """
     if unicodedata.category(char)[0] not in "LM":
         return "COMMON"
@@ -172,7 +174,11 @@ class UnicodeScriptTokenizer(_Tokenizer):
         self.keep_whitespace = _flag("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace)
 
     def _runs(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (begin, end) of each longest run of characters of the same script."""
+        """Yield (begin, end) of each longest run of characters of the same script.
+
+        A combining mark belongs to the script of the character before it. Runs of spaces are
+        omitted unless `self.keep_whitespace` is set.
+        """
         begin, last = 0, ""
         for i, char in enumerate([*text, ""]):
             kind = "" if not char else "SPACE" if char.isspace() else _script(char)
@@ -302,9 +308,10 @@ class BasicTokenizer(_Tokenizer):
         self.form = normalization_form
 
     def _normalised(self, text: str) -> str:
-        """Return the text in lower case or in the chosen normal form.
+        """Return the text in lower case if `self.lower_case` is set, else in normal form.
 
-        Control characters are removed.
+        Lower case includes the removal of accents; special tokens such as [CLS] keep their case if
+        `self.preserve` is set. The normal form is `self.form`. Control characters are removed.
         """
         if self.lower_case:
             kept = _UNUSED.finditer(text) if self.preserve else iter(())
@@ -407,7 +414,12 @@ class WordpieceTokenizer:
         self.with_offsets = _flag(owner, "with_offsets", with_offsets)
 
     def pieces(self, word: str) -> list[Token]:
-        """Return the pieces of a word with their offsets in its bytes."""
+        """Split a word greedily into the longest pieces in the vocabulary.
+
+        Returns (piece, start, end) for each piece; start and end are offsets in the word's UTF-8
+        bytes. A word that cannot be split, or that is too long, is returned as one piece: the token
+        for unknown words if there is one, else the word itself.
+        """
         whole = [(self.unknown or word, 0, len(word.encode()))]
         if len(word.encode()) > self.longest:
             return whole

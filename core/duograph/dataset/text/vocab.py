@@ -118,7 +118,9 @@ class Vocab:
         special_tokens: Sequence[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """Return a vocabulary of a file, whose lines begin with one word each.
+        """Return a vocabulary of the words of a file, one at the beginning of each line.
+
+        Lines without a word are skipped.
 
         Args:
             file_path: path of a UTF-8 text file.
@@ -270,10 +272,11 @@ class Vectors:
 
         Args:
             file_path: path of the file; a first line of only two numbers is skipped.
-            max_vectors: number of vectors to read; by default all.
+            max_vectors: number of vectors to read; None and 0 mean all.
 
         Raises:
-            ValueError: the file cannot be read, a line has no numbers, or `max_vectors` is below 0.
+            ValueError: the file cannot be read, a line has no numbers, two vectors differ in size,
+                or `max_vectors` is below 0.
         """
         if max_vectors is not None and (not isinstance(max_vectors, int) or max_vectors < 0):
             raise ArgumentValueError(f"{cls.__name__}: got max_vectors={max_vectors!r}")

@@ -136,8 +136,8 @@ class _Policy:
 
         Return the result.
 
-        `sign` makes the magnitude negative if the operation has signs. `space` is the result of
-        `_space`.
+        `sign` makes the magnitude negative, for operations whose sign is random. `space`, the
+        result of `_space`, says which these are.
         """
         magnitudes, signed = space[name]
         m = 0.0 if magnitudes is None else float(magnitudes[at])
@@ -147,7 +147,11 @@ class _Policy:
 
 
 def _size(owner: str, image: Image) -> tuple[int, int]:
-    """Return (height, width) of an RGB image, an array or a Pillow image."""
+    """Return (height, width) of an RGB image, an array or a Pillow image.
+
+    Raises:
+        ShapeError: an array is not (H, W, 3); `owner` is the transform, for the message.
+    """
     if hasattr(image, "getbands"):
         return cast("Picture", image).size[1], cast("Picture", image).size[0]
     if np.ndim(image) != 3 or np.shape(image)[2] != 3:
@@ -422,7 +426,11 @@ class RandomSelectSubpolicy:
 def _one_hot(owner: str, image: object, label: object) -> tuple[Array, Array]:
     """Check a batch of images and of their one-hot labels; return both as arrays.
 
-    Images have four axes, the first for the batch. Labels are (N, classes) or (N, rows, classes).
+    Images are (N, H, W, C) or (N, C, H, W). Labels are (N, classes) or (N, rows, classes).
+
+    Raises:
+        ShapeError: the shapes are others, or the batch sizes N differ.
+        ArgumentError: the labels are no numbers.
     """
     images, labels = np.asarray(image), np.asarray(label)
     if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):

@@ -32,9 +32,11 @@ __all__ = [
 
 
 def _checked(owner: str, image: object, boxes: object) -> tuple[Array, Array]:
-    """Check that all boxes lie inside an image.
+    """Return an image and a copy of its boxes as arrays, if all boxes lie inside the image.
 
-    Return the image and a copy of the boxes as arrays.
+    Raises:
+        ShapeError: the boxes are not (n, 4 or more).
+        ArgumentValueError: a box is not inside the image.
     """
     array, found = checked_image(owner, image), np.array(boxes)
     if found.ndim != 2 or found.shape[1] < 4:
@@ -50,9 +52,9 @@ def _checked(owner: str, image: object, boxes: object) -> tuple[Array, Array]:
 
 
 def _clipped(boxes: Array, height: int, width: int) -> Array:
-    """Clip boxes to an image of a size and remove those that are outside of it.
+    """Return boxes clipped to an image of the given size, without boxes outside the image.
 
-    If no box is left, the result is one box of zeros.
+    Boxes without area are left out as well. If no box remains, the result is one box of zeros.
     """
     left, top = np.clip(boxes[:, 0], 0, width), np.clip(boxes[:, 1], 0, height)
     right = np.clip(boxes[:, 0] + boxes[:, 2], 0, width)
@@ -67,7 +69,10 @@ def _clipped(boxes: Array, height: int, width: int) -> Array:
 
 
 def _scaled(boxes: Array, y: float, x: float) -> Array:
-    """Return boxes with their positions and sizes multiplied by `x` and `y`."""
+    """Return boxes with left and width multiplied by `x`, and top and height by `y`.
+
+    The dtype is that of `boxes`; for integers, the products are rounded towards zero.
+    """
     made = boxes.copy()
     factors = np.array([x, y, x, y])
     made[:, :4] = (boxes[:, :4] * factors).astype(boxes.dtype)

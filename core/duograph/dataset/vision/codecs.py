@@ -130,7 +130,8 @@ def write_file(filename: str | os.PathLike[str], data: ArrayLike) -> None:
 def _bytes(owner: str, data: object) -> Array:
     """Return the bytes of a file, given as an array or Tensor, as a 1-d uint8 array.
 
-    Raise otherwise.
+    Raises:
+        ArgumentError: the dtype is not uint8, or there is not exactly one axis.
     """
     found = np.asarray(getattr(data, "asnumpy", lambda: data)())
     if found.dtype != np.uint8 or found.ndim != 1:
@@ -290,7 +291,7 @@ def write_png(filename: str | os.PathLike[str], image: object, compression_level
 def _plain(owner: str, image: object) -> tuple[int, ...]:
     """Return the shape of an array or Tensor, or (height, width, channels) of a Pillow image.
 
-    Raises if the value has no shape or fewer than two axes.
+    Raises ArgumentError if the value has no shape, DatasetError if it has fewer than two axes.
     """
     if hasattr(image, "getbands"):
         return (

@@ -245,7 +245,11 @@ class RandomResizedCrop(ImageTransform):
         self.max_attempts = max_attempts
 
     def box(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return a random rectangle (top, left, height, width) in an image of the given size."""
+        """Return a random rectangle (top, left, height, width) in an image of the given size.
+
+        Its share of the area and its aspect ratio are drawn from the ranges `scale` and `ratio`. If
+        no rectangle fits in `max_attempts` attempts, a centred one is returned.
+        """
         random, area = random_numbers(), height * width
         for _ in range(self.max_attempts):
             target = area * random.uniform(*self.scale)
@@ -266,7 +270,11 @@ class RandomResizedCrop(ImageTransform):
 
 
 def size_of(owner: str, image: Image) -> tuple[int, int]:
-    """Return (height, width) of an array or a Pillow image."""
+    """Return (height, width) of an array or a Pillow image.
+
+    Raises:
+        ArgumentValueError: the array has neither two nor three axes.
+    """
     if hasattr(image, "getbands"):
         return cast("Picture", image).size[1], cast("Picture", image).size[0]
     shape = np.shape(image)
@@ -573,7 +581,12 @@ def _two_ranges(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the ranges along x and y from a list of four numbers, or of two for x alone.
 
-    A range that is not given is (0, 0); both are for None.
+    A range that is not given is (0, 0). If `value` is None, both ranges are (0, 0).
+
+    Raises:
+        ArgumentError: `value` is no list or tuple, or has items that are no numbers.
+        ArgumentValueError: there are neither two nor four numbers, a range does not ascend, or a
+            number is outside [low, high].
     """
     if value is None:
         return (0.0, 0.0), (0.0, 0.0)

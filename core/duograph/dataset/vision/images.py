@@ -73,7 +73,10 @@ _Transform = TypeVar("_Transform", bound="HostTransform")
 
 
 class HostTransform:
-    """Base class of transforms that MindSpore can also run on Ascend."""
+    """Base class of transforms that have MindSpore's method `device`.
+
+    With it, MindSpore can run the transform on an Ascend device; here all run on the CPU.
+    """
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -132,7 +135,9 @@ class ImageTransform(HostTransform):
 def checked_size(
     owner: str, size: Ints, name: str = "size", single: bool = False
 ) -> tuple[int, ...]:
-    """Return an argument `size` as (height, width); with `single`, one number n becomes (n,).
+    """Return an argument `size` as (height, width), or (n,) for one number with `single`.
+
+    Without `single`, one number n becomes (n, n).
 
     Raises:
         ArgumentError: the values are no ints.
@@ -179,12 +184,14 @@ def checked_range(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> tuple[float, float]:
-    """Return the range (a, b); a number n means (around - n, around + n), limited to `low`.
+    """Return a range given as two ascending numbers, or as one number n of 0 or more.
+
+    n means (max(around - n, low), around + n); it is allowed only if `around` is not None.
 
     Raises:
         ArgumentError: the values are no numbers.
         ArgumentValueError: there are not two values, they do not ascend, or are outside [low,
-            high].
+            high]; or n is negative.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool) and around is not None:
         if value < 0:

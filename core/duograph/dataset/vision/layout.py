@@ -265,7 +265,11 @@ class RandomCrop(ImageTransform):
         self.mode = checked_member(owner, "padding_mode", padding_mode, Border)
 
     def around(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return the border (left, top, right, bottom) to add to an image of the given size."""
+        """Return the border (left, top, right, bottom) to add to an image of the given size.
+
+        It is the user's padding. With `pad_if_needed`, if the padded image is smaller than the crop
+        by n pixels along an axis, n pixels are added on each of its two sides.
+        """
         left, top, right, bottom = self.pad
         if self.pad_if_needed:
             more_h = max(self.size[0] - height - top - bottom, 0)
@@ -274,7 +278,11 @@ class RandomCrop(ImageTransform):
         return left, top, right, bottom
 
     def box(self, height: int, width: int) -> tuple[int, int]:
-        """Return a random position (top, left) for the crop in a padded image of the given size."""
+        """Return a random position (top, left) for the crop in a padded image of the given size.
+
+        Raises:
+            ArgumentValueError: the image is smaller than the crop.
+        """
         h, w = self.size
         if height < h or width < w:
             raise ArgumentValueError(

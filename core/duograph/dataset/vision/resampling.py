@@ -141,7 +141,7 @@ def resized(image: Array, height: int, width: int, method: Inter) -> Array:
 
 
 def _enlarging(n: int, out: int) -> tuple[Array, Array]:
-    """Return (positions, weights), (out, 2), of Inter.AREA where one of the two axes grows.
+    """Return (positions, weights), both (out, 2), of Inter.AREA if the height or width grows.
 
     The arguments are those of `_taps`.
     """

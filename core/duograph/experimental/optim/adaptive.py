@@ -25,7 +25,7 @@ __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
 
 class CheckedOptimizer(Optimizer):
-    """Base of optimisers whose settings `check_settings` can check."""
+    """Base class of optimisers that check the settings of each group by `check_settings`."""
 
     def check_group(self, owner: str, group: ParamGroup) -> None:
         check_settings(owner, group)
@@ -52,7 +52,10 @@ class StepCounting(CheckedOptimizer):
 
 
 def check_settings(owner: str, group: ParamGroup) -> None:
-    """Raise an error if one of the settings that several optimisers share is out of range."""
+    """Raise an error if a setting of `group`, such as `eps` or `betas`, is out of range.
+
+    Settings that the group lacks are not checked. `owner` is the optimiser, for the message.
+    """
     for name in ("eps", "rho", "alpha", "lr_decay", "momentum", "momentum_decay",
                  "weight_decay", "initial_accumulator_value"):  # fmt: skip
         if name in group:

@@ -120,6 +120,10 @@ class Optimizer(Cell):
         """Check a parameter group; return it with defaults for the settings that it lacks.
 
         `known` are the Parameters of other groups, which it may not contain.
+
+        Raises:
+            ArgumentError: the group is no dictionary with ``params``, or these are no Parameters.
+            ArgumentValueError: a setting is unknown, a Parameter occurs twice, or `lr` is missing.
         """
         if not isinstance(group, dict) or "params" not in group:
             raise ArgumentError(
@@ -150,7 +154,10 @@ class Optimizer(Cell):
         return made
 
     def check_group(self, owner: str, group: ParamGroup) -> None:
-        """Raise an error if a setting of a group is out of range; `lr` has been checked."""
+        """Raise an error if a setting of a group is out of range; subclasses implement it.
+
+        The base class has already checked `lr`; by default nothing else is checked.
+        """
 
     def add_state(
         self, name: str, init: str | float = "zeros", *, only_if: str | None = None,
@@ -189,7 +196,7 @@ class Optimizer(Cell):
         return self._state_by_id[name].get(id(param))
 
     def rate(self, group: ParamGroup) -> Tensor:
-        """Return the learning rate of a group as a Tensor; users may set it to a number."""
+        """Return the setting `lr` of a group as a Tensor; a number becomes a float32 Tensor."""
         lr = group["lr"]
         return lr if isinstance(lr, Tensor) else Tensor(float(lr), float32)
 
@@ -207,7 +214,9 @@ class Optimizer(Cell):
         return self._decay_weight(group["weight_decay"], (param,), (signed,))[0]
 
     def construct(self, gradients: Sequence[Tensor | None]) -> bool:
-        """Update every Parameter from its gradient; return True.
+        """Update each Parameter from its gradient, skipping those whose gradient is None.
+
+        Returns True. The gradients are in the order of `parameters`.
 
         Raises:
             TypeError: the gradients are not a tuple or list.
@@ -244,8 +253,8 @@ class Optimizer(Cell):
     def update(self, i: int, param: Parameter, grad: Tensor, group: ParamGroup) -> None:
         """Compute and write the new value of the optimiser's Parameter number `i`.
 
-        `group` has the settings of its group. Subclasses that do not override `construct` implement
-        it.
+        `group` has the settings of its group. A subclass must implement `update` unless it
+        overrides `construct`.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no update")
 

@@ -45,8 +45,9 @@ _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
     """Trace the expression `owner.name` and return its value.
 
-    Attributes of objects from outside the function are captured. A property or `__getattr__` that
-    the user wrote is evaluated from source.
+    The value of an attribute of an object from outside the function is captured: it becomes a
+    constant, compared before each later call. A property or `__getattr__` that the user wrote is
+    evaluated from source.
 
     Args:
         ev: the evaluation.
@@ -116,7 +117,12 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
 
 
 def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
-    """Return the value that the function itself assigned to an attribute of an outside object."""
+    """Return the value that compiled code assigned to an attribute of an object from outside it.
+
+    Raises:
+        AttributeError: compiled code has deleted the attribute.
+        UnsupportedSyntaxError: only the running graph knows whether the attribute was assigned.
+    """
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
@@ -128,8 +134,8 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
 def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     """Return an attribute of an object that evaluated code made.
 
-    A value found in the class, such as a method, is captured, because the class itself is from
-    outside the function.
+    A value found in the class, such as a method, is recorded, to be compared before each later call
+    of the compiled function, because the class itself is from outside that function.
     """
     if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
         ev.captures.class_attribute(type(owner), name)
@@ -143,10 +149,13 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
-    """Return an attribute of `super()` by Python's rules of lookup.
+    """Return the attribute `name` of a `super()` object, found as Python finds it.
 
-    The classes that the lookup visits are captured, so that a guard notices a change. `node` is the
-    syntax of the attribute, for messages.
+    What the lookup finds in each class is recorded, and compared before each later call of the
+    compiled function. `node` is the syntax of the attribute, for messages.
+
+    Raises:
+        UnsupportedSyntaxError: the attribute is a `cached_property` of the user.
     """
     held_by, found = _next_class(ev, owner, name)
     receiver = owner.__self__
@@ -172,7 +181,8 @@ def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
 def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
     """Return the class in which `super()` finds a name, and the value; (None, MISSING) if in none.
 
-    Every class of the user that the search visits is captured.
+    What the search finds under the name in each class of the user, or that it finds nothing, is
+    recorded, to be compared before each later call of the compiled function.
     """
     classes = owner.__self_class__.__mro__
     if not isinstance(owner.__self__, type):
@@ -360,10 +370,13 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     """Trace `owner.name = value`: assign immediately, or append a node that assigns at run time.
 
     An object that evaluated code made is changed immediately; any other object when the graph runs.
+    A setter that the user wrote (`__setattr__`, a property or `__set__`) is traced. The value for a
+    Parameter of a Cell is written into this Parameter, as `_write_parameter` describes.
 
     Raises:
-        UnsupportedSyntaxError: at syntax level STRICT, the attribute of an object from outside the
-            function is not a Parameter; or a Parameter or Cell is assigned to a Cell.
+        UnsupportedSyntaxError: `owner` is a Parameter that evaluated code did not make; or its
+            class may refuse the assignment, as a frozen dataclass does; or the object is from
+            outside the function and `_set_outside` refuses the assignment.
     """
     if isinstance(owner, Parameter) and id(owner) not in ev.owned.tensors:
         raise UnsupportedSyntaxError(
@@ -419,7 +432,9 @@ def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
     """Append a node that runs `owner.name = value`, for an object from outside the function.
 
     Raises:
-        UnsupportedSyntaxError: for the same reasons as `set_attribute`.
+        UnsupportedSyntaxError: at syntax level STRICT; or a Parameter or Cell is assigned to a
+            Cell; or the function has read the `__dict__` of `owner`; or `owner` is a class or a
+            function; or `name` is special, such as `__call__`.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -465,7 +480,12 @@ def _stores_attribute(owner: Value, found: Value) -> bool:
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:
-    """Trace an assignment to a Cell's Parameter, which replaces the Parameter's data in place."""
+    """Trace an assignment to a Cell's Parameter, which replaces the Parameter's data in place.
+
+    Raises:
+        ArgumentError: the value is itself a Parameter, or a string.
+        UnsupportedSyntaxError: the value is None.
+    """
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; "
@@ -486,7 +506,12 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 
 
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
-    """Trace `del owner.name`; refuse the deletion if the object is from outside the function."""
+    """Trace `del owner.name`, for an object that evaluated code made.
+
+    Raises:
+        UnsupportedSyntaxError: the object is from outside the function, or its class defines how
+            the attribute is deleted.
+    """
     get_attribute(ev, owner, name)
     kind: Value = type(owner)
     plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())

@@ -28,7 +28,9 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Trace a branch by calling `run`, into a new sub-graph; then undo its changes of variables.
+    """Trace a branch by calling `run`, into a new sub-graph; then undo what the branch wrote.
+
+    Variables and objects that existed before the branch get their earlier content back.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content
@@ -60,8 +62,8 @@ def run_and_undo(
 ) -> tuple[Value, Changes]:
     """Trace code by calling `run`, into the graph of `child`; then undo its changes.
 
-    Changes of objects that existed before are undone, so that the other branch starts from the same
-    state.
+    Changes of variables and objects that existed before are undone, so that the code of the other
+    branch starts from the same state.
 
     Returns:
         the result, and for each written location its content at the end of the code.
@@ -158,7 +160,10 @@ def select(
 
 
 def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
-    """Return the joined result of two branches, or one branch's if the other always raises."""
+    """Return the joined result of two branches, or one branch's if the other always raises.
+
+    If both always raise, the result is a `Flow` marked `dead`. `what` names the result in messages.
+    """
     dead = [isinstance(r, Flow) and r.dead for r in results]
     if all(dead):
         return results[0]
@@ -222,9 +227,10 @@ def _joined_location(
 
 
 def is_outside_location(ev: Evaluation, location: Location) -> bool:
-    """Return whether a location is a name or attribute outside the function, or a copied container.
+    """Return whether a location is outside the function, or the copy of an outside container.
 
-    A copied container is the copy, on which the evaluation works, of a user's list, dict or set.
+    Outside locations are global names, and attributes of objects that the function did not make.
+    The evaluation works on copies of the lists, dicts and sets from outside.
     """
     owner = location.owner
     return owner is ev.outside.values or id(owner) in ev.copies.originals
@@ -233,7 +239,7 @@ def is_outside_location(ev: Evaluation, location: Location) -> bool:
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
     """Return whether evaluated code made both values, and both are instances of the same class.
 
-    Only instances with a `__dict__` count.
+    The result is False for instances without a `__dict__`.
     """
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
@@ -257,7 +263,8 @@ def _append(
 ) -> Value:
     """Append a `switch` node that runs one of two sub-graphs, and return the node's results.
 
-    Appends nothing if the sub-graphs have no outputs and no effects, and cannot raise an error.
+    If the sub-graphs have no outputs and no effects, and cannot raise an error, no node is
+    appended, and the result is an empty tuple.
 
     Args:
         ev: the evaluation.

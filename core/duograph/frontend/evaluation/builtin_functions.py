@@ -159,7 +159,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _class_of(ev: Evaluation, x: Value) -> Value:
-    """Return the class that `type(x)` has in compiled code, such as Tensor for a graph tensor."""
+    """Return the result of `type(x)` in compiled code, such as Tensor for a graph tensor."""
     if isinstance(x, Choice):
         x.as_python()
     if isinstance(x, Function):
@@ -251,7 +251,11 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
 
 
 def _looks_up_later(ev: Evaluation, owner: Value) -> bool:
-    """Return whether an object's attributes must be read by Python when the graph runs."""
+    """Return whether an object's attributes must be read by Python when the graph runs.
+
+    That is so if the object comes from outside the function and may change while the graph runs, or
+    if its class defines `__getattribute__`.
+    """
     return is_live(ev, owner) or special_method(ev, owner, "__getattribute__") is not None
 
 
@@ -306,7 +310,10 @@ def _callable(ev: Evaluation, x: Value) -> Value:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of a class such as `list`, `tuple` or `set`."""
+    """Return the function that compiled code calls in place of the built-in class `python`.
+
+    `python` is a container class, such as `list`, `tuple`, `set` or `dict`.
+    """
 
     def make(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
@@ -397,10 +404,13 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
-    """Return the items for which `function(item)` is true, like `filter`.
+    """Return the items for which `function(item)` is true, or the true items if it is None.
+
+    This is the result of the built-in `filter` in compiled code.
 
     Raises:
-        NeedsValue: a condition depends on graph values, so that the number of items is not known.
+        NeedsValue: a result of `function` is known only at run time, so that the number of items
+            is not known while tracing.
     """
     found = []
     for x in items:
@@ -421,6 +431,9 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
         iterate: the function that returns an iterator over a value that is not a tensor.
         ev: the evaluation.
         items: the value.
+
+    Raises:
+        NeedsValue: the value is a range whose length is known only at run time.
     """
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
@@ -440,7 +453,11 @@ _TEXT_METHODS: dict[Value, tuple[str, ...]] = {
 
 
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of `str`, `repr`, `format` or `ascii`."""
+    """Return the function that compiled code calls in place of the built-in function `python`.
+
+    `python` is `str`, `repr`, `format` or `ascii`. A text that depends on a graph value is made by
+    Python when the graph runs; at syntax level STRICT the call is refused.
+    """
 
     def make(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
@@ -509,7 +526,15 @@ def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
 
 
 def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
-    """Convert a graph number, a tensor or nested lists of them to one graph tensor of a dtype."""
+    """Convert a graph number, a tensor or nested lists of them to one graph tensor.
+
+    If `dtype` is None, a tensor keeps its dtype, a number gets the default dtype of its kind, and
+    lists get the dtype to which their items are promoted.
+
+    Raises:
+        NeedsValue: `data` has a Python object that is known only when the graph runs.
+        ArgumentError: `data` has something else.
+    """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         return data if wanted is None else data.astype(wanted)
@@ -541,8 +566,8 @@ def _python_only(name: str) -> Callable[..., Value]:
     """Return the replacement of a built-in function that the compiler cannot translate.
 
     At syntax level STRICT the replacement refuses the call; otherwise it appends a graph node that
-    calls the function in Python at run time. A function that needs the caller's frame is always
-    refused. `name` is the function's name.
+    calls the function in Python at run time. The functions of `_REFUSED`, such as `locals` and
+    `breakpoint`, are refused at every level. `name` is the function's name.
     """
     python = getattr(builtins, name)
 
@@ -595,7 +620,10 @@ _LOOK_AT_FRAMES = (
 
 
 def _needs_frame(function: Value) -> Callable[..., Value]:
-    """Return the replacement of a function that looks at its caller's frame; it always raises."""
+    """Return a replacement, for compiled code, that raises UnsupportedSyntaxError at each call.
+
+    It replaces `function`, such as `sys._getframe`, which looks at the stack frame of its caller.
+    """
 
     def refuse(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         raise UnsupportedSyntaxError(

@@ -1,9 +1,9 @@
 """Evaluates calls in compiled code, with one handler per class of called object.
 
 The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
-framework's functions run directly. Functions of other libraries run at compile time if all
-arguments are known, otherwise when the graph runs. A function with effects must never run at
-compile time.
+framework's functions run at compile time, and their ops append graph nodes. Functions of other
+libraries run at compile time if all arguments are known, otherwise when the graph runs. A library
+function with side effects must never run at compile time.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Append a node that calls an `lru_cache` function at run time, and return its result.
 
     The call is made at run time because its effects depend on what earlier calls left in the cache.
-    A function that evaluated code itself has made is called at compile time instead. At syntax
-    level STRICT all other such functions are refused.
+    An `lru_cache` function that the traced code itself has created is called at compile time
+    instead. At syntax level STRICT every other `lru_cache` function is refused.
     """
     if id(f) in ev.owned.objects:
         return native(ev, f, args, kwargs)
@@ -186,7 +186,10 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _capture_options(ev: Evaluation, f: Value) -> None:
-    """Capture the attributes of a callable object of the framework, such as a primitive."""
+    """Record a framework callable's attributes as constants, to compare before each later call.
+
+    The callable is an object such as a primitive. Nothing is recorded if traced code created it.
+    """
     held = getattr(f, "__dict__", None)
     if not held or id(f) in ev.owned.objects:
         return
@@ -198,9 +201,11 @@ def _capture_options(ev: Evaluation, f: Value) -> None:
 
 
 def _framework_result(ev: Evaluation, found: Value) -> Value:
-    """Return the result of framework code; record an iterator or view as made by evaluated code.
+    """Return `found`, the result of framework code that ran at compile time.
 
-    Evaluated code may use what it made; an iterator from elsewhere could be consumed by other code.
+    If `found` is an iterator, or a view such as dict keys, it is recorded as created by the traced
+    code, which may therefore use it at compile time. An iterator from outside the compiled function
+    may not be used then, because other code could advance it.
     """
     if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
         ev.owned.add(found)
@@ -208,7 +213,11 @@ def _framework_result(ev: Evaluation, found: Value) -> Value:
 
 
 def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
-    """Call `f(*args, **kwargs)`, in a graph node whose callable is itself an input of the node."""
+    """Return `f(*args, **kwargs)`; a graph node that runs Python calls this function at run time.
+
+    It is used where the node takes the callable `f` as an input, for example because `f` is an
+    object known only at run time.
+    """
     return f(*args, **kwargs)
 
 
@@ -242,10 +251,11 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Return the generator of a call at compile time, if its body has no side effects.
+    """Call a generator function at compile time, if its body has no side effects.
 
-    The body counts as free of side effects if it has no free variables and names only the functions
-    of `_PURE_BUILTINS`, and if all arguments are ints, floats, strings or ranges.
+    Returns the generator, which runs the body when it is consumed. The body counts as free of side
+    effects if it has no free variables and names only the functions of `_PURE_BUILTINS`, and if all
+    arguments are ints, floats, strings or ranges.
 
     Raises:
         UnsupportedSyntaxError: the body may have side effects, whose order would depend on when the
@@ -282,7 +292,8 @@ _PURE_BUILTINS = {
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a bound method and return its result.
 
-    The attributes of a receiver that is a Cell are captured.
+    If the receiver is a Cell, its attributes are recorded as constants of the program, which are
+    compared with the present attributes before each later call.
     """
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
@@ -312,8 +323,9 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Trace a tensor method that returns host data, such as `x.asnumpy()` or `x.item()`.
 
-    Returns the result. `item()` of one element returns a number of the graph. At syntax level
-    STRICT all these methods are refused.
+    Returns the result. `item()` of a tensor with one element returns a symbolic number, known only
+    at run time. At syntax level STRICT these methods are refused for all tensors, except those that
+    were created at compile time and are unused by the graph.
     """
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
@@ -450,11 +462,11 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a library function, now or when the graph runs; return its result.
+    """Call a library function, at compile time or when the graph runs; return its result.
 
-    The call is made immediately, at compile time, unless the function is impure, may change an
-    object from outside the function, or has graph values among its arguments that it cannot
-    process. It then becomes a graph node that runs Python.
+    The call is made at compile time unless the library function is impure, may change an object
+    that exists outside the compiled function, or cannot process graph values among its arguments.
+    In these cases the call becomes a graph node that runs Python.
     """
     if is_impure(f):
         if ev.strict:
@@ -564,7 +576,10 @@ def is_pure(f: Value) -> bool:
 
 
 def _only_stores(f: Value) -> bool:
-    """Return whether a callable only stores its arguments and reads nothing from them."""
+    """Return whether `f` is a class whose constructor only stores its arguments, without use.
+
+    An example is `functools.partial`. The arguments of such a call may be graph values.
+    """
     return isinstance(f, type) and f in _STORES
 
 

@@ -1,9 +1,9 @@
-"""Evaluates calls of Cells: captures of members and attributes, casts, custom `bprop`.
+"""Evaluates calls of Cells: their hooks, `construct`, custom `bprop`, and casts.
 
 `calls` and `evaluator` call this module. A Cell's `construct` is evaluated like any function, and
-so are the forward hooks of Cells inside the outermost one. Backward hooks need gradients, which a
-graph does not have; a function with such hooks runs uncompiled. New Parameters are refused, because
-compiled code cannot create state.
+so are the forward hooks of Cells inside the outermost one. Backward hooks of these Cells need
+gradients, which the graph does not compute; a function that calls such a Cell runs uncompiled. New
+Parameters are refused, because compiled code cannot create state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from .spans import inside_call
 
 
 def no_hooks(construct: str) -> RefusedError:
-    """Return the error for a hook that compiled code registers on a Cell or Tensor."""
+    """Return the error for a hook that compiled code registers on a Cell or Tensor.
+
+    `construct` is the name of the registering method or class, for the message.
+    """
     return RefusedError(
         f"{construct}: hooks inside jit are not supported: a compiled function cannot call them",
         construct=construct,
@@ -53,8 +56,9 @@ _FLAGS = {"set_train": "training", "set_grad": "requires_grad"}
 def check_changes_no_cell(
     ev: Evaluation, cell: Cell, method: str, args: Args, kwargs: Kwargs
 ) -> None:
-    """Raise if a method of the framework would change a Cell from outside while compiling.
+    """Raise if tracing a framework method would change a Cell made outside the compiled function.
 
+    `method` is the name of the method of `cell` that the traced code calls.
     Setting a flag to the value that it already has is allowed, such as `set_train(True)` for a Cell
     in training.
 
@@ -83,7 +87,11 @@ def check_changes_no_cell(
 
 
 def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Construct a Cell at compile time and return it; refuse a Cell that has Parameters."""
+    """Construct a Cell of class `cls` at compile time and return it.
+
+    Raises:
+        UnsupportedSyntaxError: the Cell has Parameters, or an argument is known only at run time.
+    """
     if depends_on_graph(args) or depends_on_graph(kwargs):
         if is_framework(cls.__module__):
             refuse_data(cls, args, kwargs)
@@ -134,9 +142,10 @@ def call_cell(
 ) -> Value:
     """Trace a call of a Cell and return its result: its `construct`, or its own `bprop`.
 
-    The members and hooks of the Cell are captured. Hooks of the outermost Cell are not traced,
-    because they run around the compiled function. A `__call__` of the user's class is traced in
-    place of `construct`, unless that method made this call through `super()`.
+    The Cell's members and hooks are recorded as constants, to compare before each later call. Hooks
+    of the outermost Cell are not traced, because they run around the compiled function. If the
+    user's class of another Cell defines `__call__`, that method is traced in place of `construct`,
+    unless the method itself made this call through `super()`.
 
     Args:
         ev: the evaluation.
@@ -145,7 +154,8 @@ def call_cell(
         through_super: whether the call is `super().__call__(...)`.
 
     Raises:
-        UnsupportedSyntaxError: a Cell inside has hooks that compiled code cannot run.
+        UnsupportedSyntaxError: a Cell inside the outermost one has hooks that compiled code cannot
+            run.
     """
     if "_params" not in cell.__dict__:
         raise AttributeError(without_super(type(cell)))
@@ -212,12 +222,18 @@ def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> 
 
 
 def _hook_result(ev: Evaluation, hook: Value, form: str, given: Args) -> Value:
-    """Trace a call of a hook; return its result, which may be None, a Tensor or a tuple of them.
+    """Trace a call of a hook; return its result: None, a Tensor or a tuple of Tensors.
+
+    Args:
+        ev: the evaluation.
+        hook: the hook function of a Cell.
+        form: how hooks of this kind are called, for messages: "register_forward_hook: hook(...)".
+        given: the positional arguments of the call.
 
     Raises:
-        ArgumentError: the hook takes another number of arguments than the `form` has.
-        UnsupportedSyntaxError: a host call computes the result, so that it is unknown while
-            compiling whether it is None.
+        ArgumentError: the hook does not take as many arguments as `given` has.
+        UnsupportedSyntaxError: Python code computes the result when the graph runs, so that it is
+            unknown while compiling whether the result is None.
     """
     try:
         changed = call(ev, hook, given, {})

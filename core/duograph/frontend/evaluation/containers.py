@@ -130,7 +130,7 @@ def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _lacks(owner: dict[Value, Value], key: Value) -> bool:
-    """Return whether a dict has no such key; False for an unhashable key."""
+    """Return whether `key` is missing in a dict; False for an unhashable key."""
     try:
         return not dict.__contains__(owner, key)
     except TypeError:
@@ -147,7 +147,13 @@ def _has_object(index: Value) -> bool:
 
 
 def _tensor_index(ev: Evaluation, index: Value) -> Value:
-    """Return a tensor index with its graph numbers converted to graph tensors."""
+    """Return a tensor index with its symbolic numbers converted to graph tensors.
+
+    A symbolic number is a Python number that is known only when the graph runs.
+
+    Raises:
+        NeedsValue: a bound of a slice is symbolic, so that the shape of the result is unknown.
+    """
     if isinstance(index, GraphScalar):
         return ev.builder.operand(index, None)
     if isinstance(index, tuple):

@@ -61,7 +61,7 @@ class Evaluator(Evaluation):
     def after_write(self, tensor: Tensor) -> None:
         """Append a node that stores a tensor's new value in its Python object, if there is one.
 
-        Python code that a host call ran earlier may hold such an object.
+        Python code that an earlier graph node ran may hold such an object.
         """
         write_through(self, tensor)
 
@@ -76,7 +76,17 @@ class Evaluator(Evaluation):
         weights: Sequence[Parameter],
         has_aux: bool,
     ) -> GraphRecorded:
-        """Trace and linearise a function; return it with what its backward graph needs."""
+        """Trace the call `fn(*args, **kwargs)` and linearise it; return the traced function.
+
+        Its forward graph is inserted into the current graph. The result holds the backward graph
+        and the forward values which the backward graph takes.
+
+        Args:
+            fn, args, kwargs: the call of the function.
+            positions: indices in `args` of the differentiated arguments.
+            weights: the differentiated Parameters.
+            has_aux: whether only the first item of the result is differentiated.
+        """
         return record(self, fn, args, kwargs, positions, weights, has_aux)
 
     def compute_later(
@@ -113,8 +123,8 @@ class Evaluator(Evaluation):
         Args:
             cell: the Cell.
             args, kwargs: the arguments.
-            recomputed: whether the call is of `recompute`, which runs the Cell again in the
-                backward pass. The Cell must then have no side effects.
+            recomputed: whether the call is under gradient checkpointing (`recompute`), which runs
+                the Cell again in the backward pass. The Cell must then have no side effects.
         """
         run = functools.partial(call_cell, self, cell, args, kwargs)
         return without_effects(self, cell, run) if recomputed else run()

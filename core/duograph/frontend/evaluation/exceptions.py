@@ -83,7 +83,10 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
 
 
 def raise_when_run(ev: Evaluation, error: Exception) -> None:
-    """Append a node that raises an error of evaluated code at run time, after all effects."""
+    """Append a node that raises an error of evaluated code when the graph runs.
+
+    The effects that precede it in the program, such as writes to tensors, happen first.
+    """
     _own(ev, error)
     recipe = _recipe(ev, error)
     spans = tuple(error_spans(ev, error))
@@ -119,9 +122,11 @@ _DECIDED = (ZeroDivisionError, LookupError, StopIteration, ShapeError)
 
 
 def _check_caught(ev: Evaluation, error: BaseException) -> None:
-    """Raise if evaluated code catches an error that only symbolic sizes may have caused.
+    """Raise UnsupportedSyntaxError if `error` may occur only because sizes are symbolic.
 
-    The code's own errors, and those that guards decide, are the errors of any size.
+    It is called when traced code catches an error raised at compile time. Nothing is raised if all
+    sizes are numbers, if the code raised `error` itself, or if `error` is of a class in `_DECIDED`,
+    such as IndexError, because a run with numbers as sizes would raise such errors as well.
     """
     own = id(error) in ev.owned.objects or id(error) in ev.calls.raised_outside
     if ev.scope is None or own or isinstance(error, _DECIDED):
@@ -375,7 +380,10 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
 
 def _unfinished() -> UnsupportedSyntaxError:
-    """Return the error for a `try` block that may raise at run time, when no `finally` can run."""
+    """Return the error for a `try` with `finally` whose block may raise when the graph runs.
+
+    The graph ends at such an error, so that the `finally` block would not run.
+    """
     return unsupported(
         "Try",
         "A `finally` block after an error that depends on a Tensor cannot be compiled: move the "

@@ -30,7 +30,8 @@ from .spans import explain_missing_return, note_error_span
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
     """Return a user's Python function as a `Function`, whose calls are evaluated from source.
 
-    The function's code and defaults are captured, because they may be replaced later.
+    The function's code and defaults are recorded as constants, which are compared before each later
+    call of the compiled function, because a program may replace them.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.
@@ -71,7 +72,7 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
 
 @replaces(typing.cast)
 def _cast(ev: Evaluation, typ: Value, val: Value) -> Value:
-    """Return a value that a type checker is told to take for a `typ`; nothing is computed."""
+    """Return `val` unchanged: the replacement of `typing.cast` in compiled code."""
     return val
 
 
@@ -135,8 +136,8 @@ def _result_of(ev: Evaluation, frame: Frame, flow: Flow) -> Value:
 
     Raises:
         Dead: the body always raises.
-        JoinError: only some graph branches return a value; it points to the last statement that
-            has a `return`.
+        JoinError: only some graph branches return a value; the error's location is the last
+            statement that has a `return`.
     """
     if flow.dead:
         raise Dead

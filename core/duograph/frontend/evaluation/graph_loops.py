@@ -202,9 +202,9 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append to `out` a zero for each value that a plan passes on, as its initial value.
+    """Append to `out` a zero for each graph value that a plan passes to the next iteration.
 
-    A variable that is unbound before the loop starts with these zeros.
+    These zeros are the initial values of a loop variable that is unbound before the loop.
     """
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
@@ -258,7 +258,10 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
 
 
 def _same_plan(a: Value, b: Value) -> bool:
-    """Return whether two plans pass on graph values of the same types, and equal constants."""
+    """Return whether two plans pass on graph values of the same types, and equal constants.
+
+    A plan says how a graph loop passes a variable from iteration to iteration.
+    """
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -395,6 +398,9 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
     """Trace a loop body until the plans of its variables stay the same; return the last trace.
 
+    A plan says how the loop passes a variable from iteration to iteration. `step` evaluates one
+    iteration and returns whether there is another.
+
     Raises:
         JoinError: the types of the variables keep changing.
     """
@@ -481,9 +487,10 @@ def _holds_tensors(location: Location) -> bool:
 
 
 def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
-    """Record to which older tensors a variable may refer after a graph loop.
+    """Record the older tensors to which a variable may refer after a graph loop.
 
-    These are the tensor from before the loop, and older tensors that an iteration assigns.
+    An older tensor is one made before the loop. The variable may still refer to its tensor from
+    before the loop, or to another older tensor that an iteration assigned to it.
 
     Args:
         ev: the evaluation.
@@ -500,7 +507,7 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
 
 
 def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value]:
-    """Return the older tensors that a loop variable may refer to after an iteration.
+    """Return the tensors made before a graph loop that a variable may refer to after an iteration.
 
     `last` is the variable's value at the end of the iteration. It may itself be the value of some
     loop variable at the start of the iteration. Since iterations may exchange variables, the result

@@ -61,8 +61,8 @@ class Operands(list[Value]):
         Args:
             ev: the evaluation.
             value: the graph value.
-            source: the tensor or graph number in the arguments for which `value` stands. One source
-                is one input, however often it occurs.
+            source: the tensor or symbolic number in the arguments for which `value` stands. One
+                source is one input, however often it occurs.
         """
         if id(source) not in self._of:
             self.append(ev.builder.bring(value))
@@ -423,7 +423,11 @@ def with_operands(nested: Value, values: Value) -> Value:
 
 
 def _is_made_of(value: Value, items: list[Value]) -> bool:
-    """Return whether these are the items of a tuple of a user's class, which is then kept."""
+    """Return whether `value` is a tuple of a user's class with exactly the objects `items`.
+
+    The caller then uses `value` itself instead of a new sequence. The result is False for plain
+    lists and tuples and for named tuples.
+    """
     ours = type(value) in (list, tuple) or hasattr(value, "_fields")
     return not ours and all(a is b for a, b in zip(value, items))
 
@@ -489,10 +493,11 @@ def run_on_host(
 
 
 def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
-    """Return a tensor's only element as a graph number, through which no gradient flows.
+    """Return a tensor's only element as a symbolic number, through which no gradient flows.
 
-    If framework code asks for a float, a node that runs Python computes it. A derivative with
-    respect to the tensor then raises an error instead of being zero.
+    The number is known only when the graph runs; `kind` is its type. If `kind` is FLOAT and a
+    function of the framework, such as an op, needs the number, a node that runs Python computes it.
+    A derivative with respect to the tensor then raises an error instead of being zero.
     """
     frames = ev.calls.frames
     if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):

@@ -108,11 +108,12 @@ def refuse_mutation(
         ev: the evaluation.
         function, args, kwargs: the call.
         name: name of the call, for messages.
-        unknown: whether the call may change any list, dict or set argument, unless the name of the
-            function is known to be harmless.
+        unknown: whether it is unknown what the call does. Lists, dicts and sets among its arguments
+            are then refused, unless the function has a name in `_KEEPERS`, such as `append`, of
+            which it is known that the function changes no argument.
 
     Raises:
-        UnsupportedSyntaxError: the call is known to change its argument or receiver.
+        UnsupportedSyntaxError: the call would or, with `unknown`, could change such an object.
     """
     targets = [v for v in (kwargs.get("out"),) if v is not None]
     if args and (changes_first_argument(function) or getattr(function, "__name__", "") == "at"):

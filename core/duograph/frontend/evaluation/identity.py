@@ -77,7 +77,8 @@ def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
 def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
     """Record that the function compares a tensor argument with another tensor by identity.
 
-    The program then serves only calls in which the same arguments are one object.
+    The compiled program is then reused only for calls in which the same pairs of tensors are one
+    object as in the call for which the program was compiled.
     """
     arguments = [made for made, _, _ in ev.inputs.arguments]
     if x is not y and any(made is x or made is y for made in arguments):

@@ -1,7 +1,7 @@
-"""Iterates over values at compile time, for loops, unpacking and built-in functions.
+"""Iterates over values at compile time.
 
-The modules that evaluate these call `iterate`. It must never iterate over a value whose length is
-known only when the graph runs.
+The modules that evaluate loops, unpacking and built-in functions call `iterate`. It must never
+iterate over a value whose length is known only when the graph runs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 def iterate(ev: Evaluation, items: Value) -> Value:
     """Return a Python iterator over a value whose items are known at compile time.
 
-    A user's `__iter__`, `__next__` or `__getitem__` is traced into the graph. The items of
-    containers that evaluated code did not make are captured.
+    A user's `__iter__`, `__next__` or `__getitem__` is traced into the graph. The items of a
+    container that traced code did not create are recorded as constants, which are compared before
+    each later call.
 
     Raises:
         NeedsValue: the items are known only when the graph runs.

@@ -61,7 +61,7 @@ def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: 
         ev: the evaluation.
         changes: the locations that were written.
         known: ids of the objects that evaluated code had made before.
-        scopes: ids of the variables of the calls that are being traced.
+        scopes: ids of the dicts that hold the local variables of the calls that are being traced.
     """
     for location, _ in changes.values():
         owner = location.owner

@@ -35,9 +35,10 @@ UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """Hidden variables of a loop: whether it broke, whether it returned, and the returned value.
+    """Hidden variables of a traced loop: whether it ended by `break` or `return`, and its result.
 
-    Branches and graph loops treat them like variables of the user.
+    The result is the value that the `return` statement in the loop returns.
+    Branches and graph loops treat the hidden variables like variables of the user.
     """
 
     def __init__(self, ev: Evaluation) -> None:

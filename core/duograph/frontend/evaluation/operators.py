@@ -98,8 +98,9 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
     """Apply an operator to values and return the result.
 
-    A method of the user's class is evaluated. Other operators are applied by Python now, which on
-    graph tensors appends op nodes, or by a node that runs Python when the graph runs.
+    An operator method of a user's class is evaluated from source. If an operand is a Python object
+    known only at run time, a node applies the operator in Python when the graph runs. In other
+    cases the operator is applied at compile time; on graph tensors this appends op nodes.
     """
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)

@@ -26,7 +26,10 @@ from .truth import as_python_bool, either, negated, truth
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return the function that compiled code calls for Python's `max` or `min`."""
+    """Return the function that compiled code calls for Python's `max` or `min`.
+
+    `python` is the function `max` or `min` itself, `name` its name.
+    """
 
     def find(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         key = kwargs.get("key")
@@ -75,12 +78,14 @@ def _any(ev: Evaluation, items: Value) -> Value:
 
 
 def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
-    """Return whether any item is true, as a Python bool or graph bool.
+    """Return whether any item is true or, with `negate`, whether any is false.
+
+    The result is a Python bool if it is known at compile time, else a bool of the graph.
 
     Args:
         ev: the evaluation.
-        items: the items.
-        negate: whether to look for an item that is false instead.
+        items: the items, an iterable.
+        negate: whether to look for an item that is false.
     """
     found: Value = False
     for x in iterate(ev, items):

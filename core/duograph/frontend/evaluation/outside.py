@@ -95,7 +95,9 @@ def is_pure_method(f: Value, owner: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user wrote for the class of `value`, else None.
 
-    The lookup is captured if the object is from outside the function.
+    If the object is from outside the compiled function and has the method, the result of the lookup
+    is recorded, and a later call for which the lookup finds another method compiles the function
+    again.
     """
     found = user_method(value, name)
     if found is not None and (isinstance(value, type) or is_outside(ev, value)):
@@ -109,13 +111,16 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
 def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
     """Call `function(*args)` now, about objects from outside; return the answer as a constant.
 
-    The function must change nothing. The answer is captured: the guard calls it again before each
-    call of the compiled function, and compares. If the compiled function changes one of the
-    objects, or if two calls return different answers, a host call is appended instead.
+    The function must change nothing. The answer is recorded: before each later call of the compiled
+    function, the guard calls `function` again and compares the answers. If `function` raises an
+    error, the error is recorded likewise and raised. If the compiled function changes one of the
+    objects, or if two calls return different answers, a node is appended instead, which calls
+    `function` in Python when the graph runs.
 
     Args:
         function: a function of the `operator` module, a built-in function, or a method's function.
-        args: objects from outside the function, and constants; symbolic sizes are pinned.
+        args: objects from outside the function, and constants. A symbolic size among them is
+            replaced by its number in the present call, which the guard then requires.
     """
     args = tuple([without_symbols(ev.scope, v) for v in args])
     if any(_changes_inside(ev, x) for x in reachable(args).values()):
@@ -141,7 +146,8 @@ def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value
     """Return the result of a call such as `len(x)` on an outside object, for use by evaluated code.
 
     Evaluated code may change an array, list, dict or set that the call made, as `x.tolist()` does.
-    A list, dict or set that existed before the call is copied; such an array is captured.
+    A list, dict or set that existed before the call is copied. The contents of an array that
+    existed before are recorded as a constant, which is compared before each later call.
 
     Args:
         ev: the evaluation.
@@ -185,9 +191,10 @@ def settle(ev: Evaluation, value: Value) -> bool:
 
 
 def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
-    """Capture all that Python code could read of a value; return whether that worked.
+    """Record all that Python code could read of a value; return whether that worked.
 
-    `seen` are the ids of the objects that are already captured.
+    What is recorded is a constant, which the guard compares before each later call. `seen` are the
+    ids of the objects that are already recorded.
     """
     kind = type(value)
     if id(value) in seen:
@@ -223,8 +230,9 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
 
 
 def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
-    """Capture the items of an outside container and return them.
+    """Return the items of an outside container, recorded as constants.
 
+    The guard compares the items before each later call of the compiled function.
     Lists, dicts and sets among the items are replaced by copies.
     """
     label = f"a {type(value).__name__}"
@@ -235,9 +243,10 @@ def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
 
 
 def observe(ev: Evaluation, value: Value) -> None:
-    """Capture the items of nested containers, because framework code is about to read them.
+    """Record the items of nested containers as constants, before framework code reads them.
 
-    Arrays are not captured, because an op makes an array that it receives an input of the graph.
+    The items are compared before each later call of the compiled function. Arrays among them are
+    not recorded: an array that is passed to an op becomes an input of the graph.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -336,9 +345,10 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
 
 
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
-    """Capture the contents of an array from outside; return False if they cannot be captured.
+    """Record the contents of an array from outside as a constant; return False if impossible.
 
-    They cannot for large arrays, arrays of objects, and arrays that the function changes.
+    The constant is compared with the array before each later call. Recording is impossible for
+    large arrays, arrays of objects, and arrays that the function changes.
     """
     if ev.owned.owns_data(value):
         return True
@@ -349,11 +359,12 @@ def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
 
 
 def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
-    """Capture all attributes of an object, recursively; return False if that is impossible.
+    """Record all attributes of an object, recursively; return False if that is impossible.
 
-    It is impossible for objects of library classes, for classes with special methods or properties
-    that the user wrote, and if the function has changed an attribute. `seen` are the ids of the
-    objects that are already captured.
+    The attributes are constants, which the guard compares before each later call. Recording is
+    impossible for objects of library classes, for classes with special methods or properties that
+    the user wrote, and if the function has changed an attribute. `seen` are the ids of the objects
+    that are already recorded.
     """
     kind = type(value)
     if is_host(kind.__module__) and kind is not types.SimpleNamespace:
@@ -426,9 +437,9 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
         held: its arguments.
 
     Raises:
-        UnsupportedSyntaxError: it would receive one. In a graph, a Tensor does not live as long as
-            the variable does in uncompiled code, so the weak reference would die at a different
-            time.
+        UnsupportedSyntaxError: an argument is or holds a graph value. The tensor of a graph value
+            does not live as long as the variable in uncompiled code, so that the weak reference
+            would die at a different time.
     """
     bound = isinstance(holder, (types.MethodType, types.BuiltinFunctionType))
     modules = {type(holder.__self__ if bound else holder).__module__}
@@ -444,7 +455,9 @@ def check_no_weak_reference(holder: Value, held: Value) -> None:
 
 
 def change(ev: Evaluation, targets: list[Value]) -> None:
-    """Record that the compiled function changes the objects `targets` from outside when it runs.
+    """Record that the compiled function changes the objects `targets` when it runs.
+
+    The objects were made outside the function.
 
     Raises:
         Restart: one of them was already read as a constant.
@@ -463,11 +476,12 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
 
 
 def uses_up(ev: Evaluation, *values: Value) -> None:
-    """Record that calls may change the given objects, as `next` changes an iterator.
+    """Record that calls may change the given outside objects, as `next` changes an iterator.
 
-    The function must then work on the object that is present at each call. Captures on the way to
-    it, such as the attribute that holds the iterator, must therefore be unchanged at each call,
-    whatever the user's setting `stale_captures` says.
+    Each call of the compiled function must then work on the object that exists at that call. If a
+    location that leads to the object, such as the attribute that holds the iterator, has changed
+    since compilation, the function is compiled again, whatever the user's setting `stale_captures`
+    says.
     """
     ev.outside.targets.update({id(x): x for x in values if is_outside(ev, x)})
 
@@ -499,8 +513,8 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 def as_key(ev: Evaluation, key: Value) -> Value:
     """Return a dict key or set item, after checking that its hash may be computed at compile time.
 
-    Symbolic sizes in it become fixed numbers. The hash of an object from outside the function is
-    captured.
+    Symbolic sizes in the key become fixed numbers. The hash of an object from outside the function
+    is recorded as a constant, which is compared before each later call.
 
     Raises:
         NeedsValue: code of the user computes the hash or decides which keys are equal, or the key

@@ -326,9 +326,10 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Return a function's result with its graph numbers and objects moved to `child`'s graph.
+    """Return a function's result with its symbolic Python values as values of `child`'s graph.
 
-    If they are values of an enclosing graph, they become parameters of `child`'s graph.
+    A symbolic Python value is a number or object known only when the graph runs. If it belongs to
+    an enclosing graph, it becomes a parameter of `child`'s graph.
     """
     if isinstance(value, HostValue):
         return child.bring(value)
@@ -354,9 +355,10 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
 
 
 def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
-    """Raise if a function that recurses under a graph condition changes something outside it.
+    """Raise UnsupportedSyntaxError if a recursive function wrote anything outside its own graph.
 
-    `ends` are the locations that it wrote.
+    `ends` maps the variables, attributes, containers and tensors that the function wrote to their
+    last contents. A function that recurses under a graph condition may write nothing.
     """
     if ends:
         raise UnsupportedSyntaxError(

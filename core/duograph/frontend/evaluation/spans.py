@@ -37,11 +37,11 @@ def span_of(source: Source, node: Value) -> Span:
 
 
 def _caret_end(node: Value) -> Value:
-    """Return the syntax node with whose last column the carets below an error at `node` end.
+    """Return the syntax node at whose end the underline of an error at `node` ends.
 
-    It is the condition of an `if` or `while`, the iterable of a `for`, otherwise `node` itself.
-    None, which stands for the end of the line, is returned for other statements with a body, such
-    as `def` or `with`.
+    An error message underlines the source of `node` with carets (^). The result is the condition of
+    an `if` or `while`, the iterable of a `for`, otherwise `node` itself. For other statements with
+    a body, such as `def` or `with`, it is None: the underline ends at the end of the line.
     """
     if isinstance(node, (ast.If, ast.While)):
         return node.test
@@ -59,9 +59,10 @@ def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
 
 @contextlib.contextmanager
 def inside_call(ev: Evaluation, link: Link) -> Iterator[None]:
-    """Return a context manager: graph nodes appended inside know that a framework call is open.
+    """Return a context manager that adds a framework call to the source span of new graph nodes.
 
-    `call_names` says what the message of an error of such a node makes of it.
+    `link` describes the call, for example of a layer. A node that is appended inside the context
+    and later fails can therefore name the call in its error message (see `call_names`).
     """
     builder, span = ev.builder, ev.builder.span
     if isinstance(span, Span):
@@ -75,7 +76,8 @@ def inside_call(ev: Evaluation, link: Link) -> Iterator[None]:
 def call_spans(ev: Evaluation) -> tuple[Span, ...]:
     """Return the source span being traced in each unfinished user call, outermost call first.
 
-    The innermost one of the user's code has the framework's calls that are open inside it.
+    The span of the innermost call of the user's own code also holds, in `chain`, the unfinished
+    framework calls that it has made, such as calls of layers.
     """
     spans = [span_of(f.source, f.node) for f in ev.calls.frames]
     built = ev.builder.span
@@ -162,8 +164,8 @@ def explain_missing_return(ev: Evaluation, error: JoinError, frame: Frame) -> No
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
     """Return the last statement in a block that assigns to a variable, or None.
 
-    Nested statements count as well. If `name` is not an identifier but stands for the result, the
-    last `return` is returned instead.
+    Nested statements count as well. If `name` is not an identifier, such as "the result", it stands
+    for the function's result, and the last `return` statement is returned.
     """
     last = None
     for syntax in block:
@@ -178,7 +180,8 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
 def _binds(node: Value, name: str) -> bool:
     """Return whether a statement's syntax node has the variable `name` in a target.
 
-    Assignments, `del` and the header of a `for` have targets; imports, `with` and `def` have none.
+    Only targets of assignments, `del` and the header of a `for` are searched; names that an import,
+    a `with` or a `def` binds are not found.
     The name counts anywhere in a target, as in ``name[0] = 1``. Nested statements do not count.
     """
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]

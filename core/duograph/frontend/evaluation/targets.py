@@ -1,7 +1,7 @@
 """Evaluates assignment targets: names, attributes, items, and tuples or lists of targets.
 
 Assignments, loops, `with` and comprehensions call this module. Every write must go through the
-journal, so that a branch can undo it.
+journal (the undo log of the evaluation), so that the writes of a branch can be undone.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def truth(ev: Evaluation, value: Value) -> Value:
     """Return a value's truth as a Python bool if known, else as a bool of the graph.
 
     A `__bool__` or `__len__` that the user wrote is evaluated. The truth of an object from outside
-    the function is captured.
+    the function is recorded as a constant, which is compared before each later call.
     """
     if value is True or value is False:
         return value

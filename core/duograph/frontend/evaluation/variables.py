@@ -1,8 +1,8 @@
 """Evaluates lookup, binding and deletion of local, enclosing, global and built-in names.
 
-The value of a name outside the function that is read is captured. An assignment to such a name
-appends a node that makes it when the graph runs; it must never be made while compiling. Most
-modules of the evaluation call this one.
+If the function reads a name outside itself, the value is recorded as a constant, which is compared
+before each later call. An assignment to such a name appends a node that assigns when the graph
+runs; nothing may be assigned while compiling. Most modules of the evaluation call this one.
 """
 
 from __future__ import annotations
@@ -85,7 +85,14 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
 
 
 def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
-    """Return the value of a closure variable of a user's function, and capture it."""
+    """Return the value of a closure variable of a user's function.
+
+    The value is recorded as a constant, which is compared before each later call, or becomes an
+    input of the graph if the function also assigns to the variable.
+
+    Raises:
+        NameError: the variable has no value.
+    """
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -100,7 +107,14 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
 
 
 def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a global or built-in name; a global of the user is captured."""
+    """Return the value of a global or built-in name.
+
+    The value of a user's global is recorded as a constant, which is compared before each later
+    call, or becomes an input of the graph if the function also assigns to the global.
+
+    Raises:
+        NameError: there is no such name.
+    """
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -154,7 +168,9 @@ def read_outside(
 
 
 def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
-    """Capture that a name or attribute outside the function does not exist.
+    """Record that a name or attribute outside the function does not exist.
+
+    If it exists at a later call, the function is compiled again.
 
     Args:
         ev: the evaluation.
@@ -229,7 +245,11 @@ def _outside_now(kind: str, owner: Value, name: Value) -> Value:
 
 
 def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
-    """Bind a value to a variable; if it is outside the function, append a node that binds it."""
+    """Bind a value to a variable while tracing.
+
+    If the variable is outside the compiled function, such as a global, a node is appended that
+    assigns the value when the graph runs.
+    """
     source = frame.source
     target: Frame | None
     if name in frame.locals:

@@ -201,7 +201,10 @@ class StagedBuilder(GraphBuilder):
         owned.depths[id(value)] = self.depth
 
     def check_device(self, device: Device) -> None:
-        """Raise StrictDeviceError if a tensor would be moved to another device."""
+        """Raise StrictDeviceError if `device` is not the device on which the program will run.
+
+        It is called when traced code moves a tensor to `device`.
+        """
         self.evaluation.check_device(device, "a move of a Tensor to")
 
     # ---- undoing ------------------------------------------------------------------------------
@@ -228,7 +231,9 @@ class StagedBuilder(GraphBuilder):
     # ---- finished graphs ------------------------------------------------------------------------
 
     def closed(self, outputs: Sequence[GraphValue], outer: Sequence[int]) -> Graph:
-        """Return the finished sub-graph: its own parameters, then one for each id in `outer`.
+        """Return the finished sub-graph, in which nodes use only its parameters and each other.
+
+        Its parameters are those added by `parameter`, then one for each id in `outer`.
 
         Args:
             outputs: values of this graph.

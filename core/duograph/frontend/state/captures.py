@@ -243,7 +243,7 @@ def has_hooks(cell: Cell) -> bool:
 
 
 def hooks_of(cell: Cell) -> tuple[Value, ...]:
-    """Return the forward and backward hooks of a Cell with their numbers, as one flat tuple."""
+    """Return the forward and backward hooks of a Cell with their handle ids, as one flat tuple."""
     found: list[Value] = []
     for hooks in (cell._forward_pre_hooks, cell._forward_hooks):
         for number, (hook, with_kwargs) in hooks.items():
@@ -257,7 +257,10 @@ def hooks_of(cell: Cell) -> tuple[Value, ...]:
 
 
 def members_of(cell: Cell) -> tuple[Value, ...]:
-    """Return a Cell's Parameters, its options and child Cells, as one flat tuple with names."""
+    """Return a Cell's Parameters and child Cells with their names, and options, as a flat tuple.
+
+    The options are its class, the dtype of `to_float` and whether `recompute` is set.
+    """
     params, cells = cell._params, cell._cells
     options = (type(cell), cell._float_type, cell._recompute)
     return (*params, *params.values(), *options, *cells, *cells.values())
@@ -324,7 +327,10 @@ class Captures:
             found.exact = True
 
     def members(self, cell: Cell) -> None:
-        """Capture which Parameters and child Cells a Cell holds, and those of its child Cells."""
+        """Record which Parameters and child Cells a Cell and its descendants hold.
+
+        The guard compares the record before each later call of the compiled function.
+        """
         if id(cell) in self._members or "_cells" not in cell.__dict__:
             return
         self._members.add(id(cell))
@@ -335,11 +341,11 @@ class Captures:
                 self.members(child)
 
     def method(self, owner: Value, name: str, value: Value) -> None:
-        """Capture the lookup of a method, in case the user replaces it or the object's class.
+        """Record how a method was found, so that the guard notices if another would be found.
 
-        The classes of the user that the lookup visits are captured. If one of them defines the
-        method, the class of `owner` and the attribute of `owner` that could hide the method are
-        captured as well.
+        For each of the user's classes that the lookup visits, its attribute `name` or the absence
+        of one is recorded. If one of them defines the method, the class of `owner` and the
+        attribute of `owner` that could hide the method are recorded as well.
 
         Args:
             owner: the object.
@@ -352,7 +358,11 @@ class Captures:
                 self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
     def class_attribute(self, kind: type, name: str) -> bool:
-        """Capture an attribute of class `kind`, in the classes of its MRO that the user wrote."""
+        """Record the attribute `name` of class `kind`; return whether a user's class defines it.
+
+        For each class in the MRO of `kind` that the user wrote, up to the first class that defines
+        the attribute, the attribute or its absence is recorded and compared before each later call.
+        """
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)
             user = not is_framework(cls.__module__) and not is_host(cls.__module__)
@@ -363,14 +373,20 @@ class Captures:
         return False
 
     def class_of(self, owner: Value) -> None:
-        """Capture the class and MRO of an object if its `__class__` can be assigned."""
+        """Record the class and MRO of an object, for the guard to compare before each later call.
+
+        Does nothing for objects whose `__class__` cannot be assigned.
+        """
         kind = type(owner)
         if kind.__flags__ & _HEAP_TYPE:
             now = (kind, kind.__mro__)
             self.add("class", owner, None, now, f"the class of a {kind.__name__}", exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
-        """Capture the data of an array or tensor that code read while compiling."""
+        """Record the data of an array or tensor that compile-time code read, as a constant.
+
+        The guard compares the data before each later call of the compiled function.
+        """
         if ("contents", id(owner), None) in self.items:
             return
         value = owner._buf if isinstance(owner, Tensor) else np.array(owner, subok=True)

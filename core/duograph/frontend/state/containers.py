@@ -1,7 +1,8 @@
 """Copies of the user's lists, dicts and sets, so that compiling a function changes none of them.
 
-The content of a copy becomes a capture only when evaluated code reads it. Writes to a copy are
-repeated on the original when the graph runs (`evaluation.containers`).
+The content of a copy is recorded as a constant, which is compared before each later call, only when
+traced code reads the content. Writes to a copy are repeated on the original when the graph runs
+(`evaluation.containers`).
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ class ContainerCopies:
     def imported(self, value: Value, label: str | None) -> Value:
         """Return a value read from outside the function, with lists, dicts and sets in it copied.
 
-        Tuples with such items are rebuilt. A small array and the members of a Cell are captured; a
-        large array is registered as an input of each call. Other values are returned unchanged.
+        Tuples with such items are rebuilt. A small array and the members of a Cell are recorded as
+        constants, which the guard compares before each later call. A large array becomes an input
+        of the graph, which is read at each call. Other values are returned unchanged.
 
         Args:
             value: the value.
-            label: the value's name in messages; None if its content must not be captured.
+            label: the value's name in messages; None if its content must not be recorded.
         """
         kind = type(value)
         if kind in (list, dict, set):

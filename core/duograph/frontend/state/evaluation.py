@@ -53,8 +53,8 @@ class Evaluation:
         choices: id of a tensor chosen by a condition -> (that tensor, the condition, [the tensor of
             the else branch, that of the other branch]). None replaces a tensor that nothing uses
             after its branch.
-        joined_objects: tensors of branches, by id, whose Python object became that of the tensor
-            that a condition chooses.
+        joined_objects: id of a tensor of a branch -> the tensor. A `switch` returns the Python
+            Tensor object of this tensor, or that of the other branch, for the chosen tensor.
         python_effects: how many calls of Python code with possible effects the graph has so far.
         scope: the symbolic sizes of the arguments; None if all sizes are numbers.
         keep: objects that must stay alive because their id is a key.
@@ -171,7 +171,7 @@ class Evaluation:
     def after_write(self, tensor: Tensor) -> None:
         """Append a node that stores a tensor's new value in its Python object, if there is one.
 
-        Python code that a host call ran earlier may hold such an object.
+        Python code that an earlier graph node ran may hold such an object.
         """
         raise NotImplementedError
 

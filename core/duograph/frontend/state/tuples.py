@@ -1,4 +1,4 @@
-"""Makes tuples of the classes of other tuples."""
+"""Makes a tuple of the same class as a given tuple, which may be of a subclass of `tuple`."""
 
 from __future__ import annotations
 

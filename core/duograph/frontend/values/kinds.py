@@ -1,7 +1,7 @@
 """Tables of Python classes, grouped by whether and how their objects can change.
 
-`evaluation.outside`, which answers questions about objects that evaluated code did not make, and
-the host calls use these tables to decide. Nothing here inspects an object.
+Modules of `frontend.evaluation` use these tables to decide whether an object may be used at compile
+time, as a constant or as a copy, or only when the graph runs. Nothing here inspects an object.
 """
 
 from __future__ import annotations

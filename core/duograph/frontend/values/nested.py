@@ -68,9 +68,10 @@ def reaches(
     limit: int = 2000,
     opaque: tuple[type, ...] = (),
 ) -> bool:
-    """Return whether a wanted object can be reached from another, by at most `limit` references.
+    """Return whether `value`, or an object reachable from it, is one for which `wanted` is true.
 
-    References of objects of the classes `opaque` are not followed.
+    The search follows all references that the garbage collector knows, except those of objects of
+    the classes `opaque`. It stops, with the result False, when it has met `limit` objects.
     """
     seen, waiting = {id(value)}, [value]
     while waiting and len(seen) < limit:

@@ -1,4 +1,4 @@
-"""Keeps symbolic sizes (`dims.Dim`) away from code that needs their numbers."""
+"""Replaces or refuses symbolic sizes (`dims.Dim`) in values for code that needs plain numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ __all__ = ["refuse_symbols", "without_symbols"]
 
 
 def without_symbols(scope: Scope | None, value: Value) -> Value:
-    """Return a value for code that could hash a symbolic size: those in it are pinned.
+    """Return a nested value with a fixed number in place of each symbolic size.
+
+    It is used before code that could hash a size. Each size is replaced by its number in the
+    present call, and the compiled program then serves only calls with that number.
 
     Args:
-        scope: of the symbolic sizes; None: there are none.
+        scope: the symbolic sizes of the evaluation; None if there are none.
+        value: the value, nested in lists, tuples, dicts and slices.
 
     Raises:
-        UnsupportedSyntaxError: an object that is no list, tuple, dict or slice holds one.
+        UnsupportedSyntaxError: another object in `value` holds a symbolic size.
     """
     if scope is None:
         return value
@@ -30,10 +34,10 @@ def without_symbols(scope: Scope | None, value: Value) -> Value:
 
 
 def refuse_symbols(value: Value) -> None:
-    """Raise if an object holds a symbolic size, which it keeps.
+    """Raise if a symbolic size can be reached from an object, directly or through other objects.
 
     Raises:
-        UnsupportedSyntaxError: the object holds one.
+        UnsupportedSyntaxError: a symbolic size can be reached.
     """
     if reaches(value, is_symbolic, opaque=(Function, Choice)):
         raise UnsupportedSyntaxError(

@@ -197,6 +197,11 @@ def part_lengths(
         rows: number of rows of all parts together.
         group: the group.
         what: the tensor that is divided, such as "an input", for messages.
+
+    Raises:
+        ArgumentError: `sizes` holds something other than ints of 0 or more.
+        ArgumentValueError: there is not one length per rank, the lengths do not sum to `rows`, or
+            `rows` cannot be divided equally.
     """
     size = group.size
     if sizes is None or not len(sizes):
@@ -262,9 +267,10 @@ def in_graph(*tensors: Tensor) -> bool:
 
 
 def _array(x: Tensor, group: Group) -> Array | DeviceArray:
-    """Return the operand of a collective, in device memory if the engine of the group takes it.
+    """Return a tensor as the operand of a collective: an array in device memory or on the host.
 
-    Otherwise it is a NumPy array on the host.
+    It is in device memory if the engine that communicates for the group can read it there,
+    otherwise a NumPy array.
     """
     device = x._type.device
     if device is None:

@@ -146,9 +146,11 @@ def _scattered(
     owner: str, x: Tensor, output: Tensor, lengths: tuple[int, ...], op: str, group: Group,
     async_op: bool,
 ) -> Work | None:  # fmt: skip
-    """Reduce `x` over the ranks, and write this rank's `lengths[rank]` rows of it into `output`.
+    """Reduce `x` elementwise over the ranks; write this rank's rows of the result into `output`.
 
-    Returns a handle with `async_op`, else None. `owner` is the calling function, for messages.
+    Rank i gets `lengths[i]` consecutive rows, in the order of the ranks. `op` names the reduction,
+    such as "sum". Returns a handle with `async_op`, else None. `owner` is the calling function, for
+    messages.
     """
 
     def finish(part: Tensor) -> None:

@@ -30,14 +30,18 @@ class _Numbered(Cell):
         return cell
 
     def _head(self) -> str:
-        """Return what precedes the item's number in the names of the Parameters in this container.
+        """Return what precedes an item's number in the names of the Parameters in this container.
 
-        An example is "layers."; it is "" if items are not renamed.
+        For the name "layers.0.weight" this is "layers.". The result is "" if the container was made
+        with `auto_prefix=False` and therefore does not rename the Parameters of its items.
         """
         return container_head(self._cells.items()) if self._auto_prefix else ""
 
     def _put(self, name: str, cell: Cell, head: str) -> None:
-        """Set the child Cell `name`; rename its Parameters to `head` + name + "." + their path."""
+        """Set the child Cell `name`; rename its Parameters to `head` + name + "." + their path.
+
+        With `auto_prefix=False` they are not renamed.
+        """
         if self._auto_prefix:
             cell.update_parameters_name(f"{head}{name}.")
         self._cells[name] = cell
@@ -45,7 +49,8 @@ class _Numbered(Cell):
     def _set_order(self, kept: list[Cell], head: str) -> None:
         """Replace the child Cells by `kept`, numbered from 0, and renumber their Parameters' names.
 
-        `head` is what precedes the number in these names.
+        `head` is what precedes the number in these names. With `auto_prefix=False` the names do not
+        change.
         """
         for name in list(self._cells):
             del self._cells[name]
@@ -73,7 +78,10 @@ class _Numbered(Cell):
         return kept[self._index(index)][1]
 
     def _part(self, items: list[tuple[str, Cell]]) -> Any:
-        """Return a container of the same class with the (name, Cell) pairs `items`, not renamed."""
+        """Return a container of the same class with the children `items`, pairs (name, Cell).
+
+        Names of the children and of their Parameters stay as they are.
+        """
         made = type(self).__new__(type(self))
         Cell.__init__(made, auto_prefix=False)
         for name, cell in items:

@@ -46,7 +46,8 @@ def same_padding(
 def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
     """Return the (before, after) padding of each axis for a convolution's `padding` argument.
 
-    `padding` is an int, one number per axis, or two per axis; `axes` is the number of spatial axes.
+    `padding` is an int, one number per axis, or two per axis: before and after the first axis, and
+    so on. `axes` is the number of spatial axes, and `owner` the layer's name in errors.
     """
     several = (padding,) * (2 * axes) if isinstance(padding, int) else padding
     if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
@@ -137,7 +138,10 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Return the shape of the weight Parameter; 1-D layers add a height axis of size 1."""
+        """Return the shape of the weight Parameter.
+
+        The weight of a 1-D layer has an additional height axis of size 1.
+        """
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape

@@ -113,9 +113,10 @@ class ResizeBilinear(Cell):
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
     """Resize axis number `axis` of `x` to length `out` by linear interpolation.
 
-    `align` aligns the centres of the first and last cells of input and output; otherwise, `half`
-    aligns the outer edges of these cells. Each output cell reads its two neighbours only: a matmul
-    with a matrix of weights would carry NaN and infinity to the whole axis.
+    If `align` is True, the centres of the first and last cells of input and output coincide.
+    Otherwise, if `half` is True, their outer edges coincide; if both are False, output cell i is at
+    the input position i * (input length) / `out`. An output cell reads only its two neighbours: a
+    matmul with a matrix of weights would spread one NaN or infinity over the whole axis.
     """
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
@@ -312,9 +313,10 @@ class SSIM(Cell):
         return self._similarity(img1, img2)[0].mean(1)
 
     def _similarity(self, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (structural similarity, its contrast part) of two images, each (N, C).
+        """Return (mean structural similarity, mean of its contrast factor) of two image batches.
 
-        Both are averaged over the pixels of each image.
+        `img1` and `img2` have shape (N, C, H, W). Both results have shape (N, C): they are means
+        over the positions of the sliding window.
         """
         owner = type(self).__name__
         _check.rank(owner, img1, 4)

@@ -30,7 +30,10 @@ __all__ = [
 
 
 def _parameter(name: str, init: Init, features: int, dtype: DTypeLike, trained: bool) -> Parameter:
-    """Create a Parameter of a normalisation layer of shape (features,), one value per channel."""
+    """Create a Parameter of a normalisation layer of shape (features,), one value per channel.
+
+    `trained` says whether the Parameter requires a gradient.
+    """
     return Parameter(initializer(init, (features,), dtype), name=name, requires_grad=trained)
 
 
@@ -87,7 +90,10 @@ class _BatchNorm(Cell):
         self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
     def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return a normalised batch (N, C, ...), and the mean and variance (C,) of the batch."""
+        """Normalise a batch by its own statistics; return (result, mean, variance).
+
+        `x` and the result have shape (N, C, ...), mean and variance (C,).
+        """
         return ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps)
 
     def _operator_arguments(self) -> dict[str, object]:
@@ -252,8 +258,9 @@ class SyncBatchNorm(_BatchNorm):
 def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> str:
     """Return the name of the group of ranks with which this rank shares statistics, or "".
 
-    The name is "" if no list in `process_groups` has this rank. None for `process_groups` means all
-    ranks. A group that does not exist yet is formed, in which all its ranks have to take part.
+    `process_groups` has one list of ranks for each group; None means one group of all ranks. The
+    result is "" if no list contains this rank. If the group does not exist yet, it is created, and
+    every rank of the group must make this call too.
 
     Raises:
         ArgumentValueError: `process_groups` are not lists of different ranks.
@@ -438,10 +445,10 @@ class GroupNorm(Cell):
 
 
 def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
-    """Normalise each group of channels, then scale and shift each channel by gamma and beta.
+    """Normalise each of `groups` groups of adjacent channels of `x` (N, C, ...) for each sample.
 
-    The computation is in float32 at least, because squares of float16 overflow; the result has the
-    dtype of `x`.
+    Then `gamma` and `beta` (C,) scale and shift each channel. The computation is in float32 at
+    least, because squares of float16 overflow; the result has the dtype of `x`.
     """
     shape, dtype = x.shape, x.dtype
     if dtype.itemsize == 2:

@@ -95,7 +95,11 @@ class _Pool(Cell):
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
-        """Return the (before, after) padding of each spatial axis of `x`, ceil_mode's included."""
+        """Return the (before, after) padding of each spatial axis of `x`.
+
+        With `ceil_mode`, it includes the additional padding at the end. Raises ShapeError if the
+        padded input is smaller than the window.
+        """
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)

@@ -24,7 +24,8 @@ __all__ = ["RNNCell", "LSTMCell", "GRUCell"]
 class _StepCell(Cell):
     """Base class of RNNCell, LSTMCell and GRUCell.
 
-    A subclass sets `_gates`, the number of gates whose rows each weight stacks.
+    A subclass sets `_gates`, the number of gates. Each weight Parameter has the rows of all gates,
+    one gate after another.
     """
 
     _gates = 1

@@ -132,9 +132,11 @@ class _Recurrent(Cell):
     ) -> tuple[Tensor, States]:
         """Run one recurrent layer in one direction over all time steps.
 
-        `x` is (T, N, features); `i` is the number of the layer and direction. `masks` has a tensor
-        (N, 1) per step, or is None. Where a mask is False, the sequence has ended: the output is 0
-        and the states do not change. Returns (outputs of all steps, last states).
+        `x` is (T, N, features). `i` is the index of the layer's weights in lists such as
+        `w_ih_list`, which have one item per layer and direction. `masks` has a bool tensor (N, 1)
+        per step, or is None if all sequences have full length. Where a mask is False, the sequence
+        has ended: the output is 0 and the states do not change. Returns (outputs of all steps, last
+        states).
         """
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
@@ -179,11 +181,12 @@ class _Recurrent(Cell):
     def _lengths(
         self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
     ) -> tuple[Tensor | None, list[Tensor] | None]:
-        """Return (row indices, masks) for the lengths of the sequences of a batch; Nones for None.
+        """Return (row indices, masks) for sequences of different lengths, or (None, None).
 
-        Gathering rows of the input (T * N, features) by the row indices (T * N,) reverses each
-        sequence in time. The mask (N, 1) of each time step is True where the sequence has not
-        ended.
+        `seq_length` has the length of each of the `batch` (N) sequences; if it is None, both
+        results are None. `steps` is T, the size of the time axis. Gathering rows of the input (T *
+        N, features) by the row indices (T * N,) reverses each sequence in time. `masks` has a bool
+        tensor (N, 1) for each time step, which is True where the sequence has not ended.
         """
         if seq_length is None:
             return None, None
@@ -210,7 +213,8 @@ class _Recurrent(Cell):
 def _reversed(x: Tensor, order: Tensor | None) -> Tensor:
     """Reverse a tensor (T, N, E) along time.
 
-    `order` has the row indices from `_lengths` if sequences have different lengths.
+    If the sequences have different lengths, `order` has the row indices from `_lengths`, and each
+    sequence is reversed within its length. If `order` is None, the whole time axis is reversed.
     """
     if order is None:
         return ops.flip(x, (0,))

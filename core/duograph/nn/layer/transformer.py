@@ -236,11 +236,11 @@ class MultiheadAttention(Cell):
         extra: int,
         dtype: DTypeLike,
     ) -> Tensor | None:
-        """Combine the attention mask and the key padding into one addend of the scores, or None.
+        """Combine the attention mask and the key padding mask into one tensor to add to the scores.
 
-        It broadcasts to the scores (N, heads, L, S), with -inf where a key is hidden. `extra` is
+        The result broadcasts to the scores (N, heads, L, S) and has -inf where a key is hidden. It
+        is None if `mask` and `padding` are both None. `length` and `source` are L and S. `extra` is
         the number of keys at the end that the masks do not cover; these are always visible.
-        `length` and `source` are L and S.
         """
         total: Tensor | None = None
         seen = source - extra
@@ -268,9 +268,9 @@ class MultiheadAttention(Cell):
 
 
 def _additive(mask: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return an attention mask as an addend of the scores; True in a bool mask becomes -inf.
+    """Return an attention mask as a tensor of `dtype` to add to the scores.
 
-    Another mask is cast to `dtype`.
+    In a bool mask, True becomes -inf and False 0. A mask of another dtype is cast to `dtype`.
     """
     if mask.dtype.kind == "b":
         return ops.where(mask, Tensor(float("-inf"), dtype), Tensor(0.0, dtype))

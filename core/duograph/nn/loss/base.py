@@ -28,9 +28,9 @@ def reduce(x: Tensor, reduction: str) -> Tensor:
 
 
 def same_shape(owner: str, x: Tensor, y: Tensor, remark: str = "") -> None:
-    """Raise ShapeError if a loss's prediction and target tensors differ in shape.
+    """Raise ShapeError if a loss's prediction `x` and target `y` differ in shape.
 
-    `remark` is the end of the message.
+    `owner` is the loss's name in the message, and `remark` is appended to the message.
     """
     if x.shape != y.shape:
         raise ShapeError(

@@ -84,7 +84,10 @@ class Metric:
         )
 
     def _inputs(self, inputs: Sequence[object], n: int) -> list[Array]:
-        """Return the inputs of `update` that `set_indexes` selected, as `n` NumPy arrays."""
+        """Return the inputs of `update` that `set_indexes` selected, as `n` NumPy arrays.
+
+        Raises ArgumentValueError if the number of selected inputs is not `n`.
+        """
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != n:
             raise ArgumentValueError(

@@ -107,7 +107,11 @@ class _Counts(EvaluationBase):
         self._actual += actual.sum(0)
 
     def _ratio(self, total: Array, average: bool) -> Array | float:
-        """Return true positives divided by `total` for each class, or with `average` their mean."""
+        """Return, for each class, the number of true positives divided by `total`.
+
+        If `average` is True, return the mean of these ratios over the classes instead. Raises
+        MetricError if `update` was never called.
+        """
         if not self._true.size:
             raise no_batches_error(type(self).__name__)
         found = self._true / np.maximum(total, 1e-20)

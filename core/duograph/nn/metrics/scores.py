@@ -265,9 +265,13 @@ class ConfusionMatrixMetric(Metric):
     def _reduced(self, rates: Array) -> tuple[float, int]:
         """Reduce the metric of one batch (N, C) to (number, weight of the batch).
 
-        NaN entries are left out. With `decrease` "sum" of the constructor, the number is the sum of
-        the others and the weight their count. With "mean", the number is the mean over samples of
-        the mean over classes, and the weight the number of samples.
+        NaN entries are left out. If `decrease` of the constructor is "sum", the number is the sum
+        of the others and the weight their count. If it is "mean", each sample's mean over its
+        classes is taken; the number is the mean of these over the samples, and the weight the
+        number of samples. Samples that have only NaN do not count.
+
+        Raises:
+            ValueError: another `decrease`, which would leave an array.
         """
         known = ~np.isnan(rates)
         rates = np.where(known, rates, 0.0)
@@ -345,9 +349,16 @@ class OcclusionSensitivity(Metric):
         self._falls: Array | None = None
 
     def _ranges(self, shape: tuple[int, ...]) -> list[range]:
-        """Return, for each axis of an image, the positions of the centre of the box that covers it.
+        """Return, for each axis of an image, the range of positions of the occluding box's centre.
 
-        `shape` is the image's shape without the batch axis. `b_box` limits the positions.
+        `shape` is the image's shape without the batch axis. The constructor's `b_box` has the first
+        and the last position for each axis, both included; a negative first position means 0, and a
+        negative last position means the last index of the axis. Without `b_box`, all positions are
+        used.
+
+        Raises:
+            ValueError: `b_box` does not have two numbers for each axis, or positions outside the
+                axis.
         """
         if self.b_box is None:
             return [range(n) for n in shape]

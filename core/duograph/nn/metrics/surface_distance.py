@@ -20,7 +20,11 @@ _PAIRS = 1 << 20  # distances that are held in memory at once
 
 
 def surface(mask: Array) -> Array:
-    """Return a mask of the points of `mask` that have a neighbour outside the mask or the array."""
+    """Return a mask of the points of `mask` that lie on its surface.
+
+    A point is on the surface if one of its two neighbours along some axis is outside the mask or
+    outside the array.
+    """
     inner = mask.copy()
     padded = np.pad(mask, 1)
     middle = (slice(1, -1),) * mask.ndim
@@ -32,10 +36,10 @@ def surface(mask: Array) -> Array:
 
 
 def nearest(points: Array, others: Array, kind: str) -> Array:
-    """Return the distance of each point (n, axes) to the nearest of the others (m, axes).
+    """Return the distance of each of the `points` (n, axes) to the nearest of `others` (m, axes).
 
-    `kind` is the distance: "euclidean", "chessboard" or "taxicab". Distances are infinite if there
-    are no other points.
+    `kind` is the distance: "euclidean", "chessboard" or "taxicab". Distances are infinite if
+    `others` is empty.
     """
     if not len(others):
         return np.full(len(points), np.inf)
@@ -65,11 +69,14 @@ class _SurfaceMetric(Metric):
         self._points: tuple[Array, Array] | None = None
 
     def update(self, *inputs: object) -> None:
-        """Replace the stored surfaces by those of a prediction, a label and the class to compare.
+        """Replace the stored surfaces by those of one class in a prediction and a label.
+
+        The inputs are (prediction, label, class number).
 
         Raises:
-            TypeError: a class that is no number.
-            ValueError: another number of inputs, other shapes, or a class that occurs nowhere.
+            TypeError: the class is not a number.
+            ValueError: the number of inputs is not three, prediction and label are empty or have
+                different shapes, or the class occurs in neither.
         """
         owner = type(self).__name__
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
@@ -205,9 +212,10 @@ class MeanSurfaceDistance(_SurfaceMetric):
         self.symmetric = _check.boolean(type(self).__name__, "symmetric", symmetric)
 
     def _mean(self, power: int) -> float:
-        """Return the mean of distance ** power over the surface points; infinite without points.
+        """Return the mean of distance ** power over the surface points of the prediction.
 
-        If symmetric, it is the average of both directions.
+        A metric constructed with `symmetric` averages this mean and the mean over the surface
+        points of the label. The result is infinite if a surface has no points.
         """
         found = [self._distances(back) for back in ((False, True) if self.symmetric else (False,))]
         if not all(d.size for d in found):

@@ -113,7 +113,11 @@ class AdaFactor(Optimizer):
         self._create_state()
 
     def _create_state(self) -> None:
-        """Create the moments, with MindSpore's names and shapes."""
+        """Create the optimiser's state: first moments, mean squares, and the number of the step.
+
+        The names and shapes are those of MindSpore's AdaFactor. There are first moments only if
+        `beta1` is set.
+        """
         if self.beta1:
             self.exp_avg = self._state("exp_avg")
         vector = float16 if self.compression else None
@@ -170,7 +174,7 @@ class AdaFactor(Optimizer):
         param.set_data((wide - moved).astype(param.dtype))
 
     def _mean_square(self, i: int, square: Tensor, step: Tensor) -> Tensor:
-        """Update the mean square of the gradient of Parameter number `i`; return one per element.
+        """Update the mean square gradient of Parameter number `i`; return an estimate per element.
 
         `square` is the squared gradient, `step` the number of the step.
         """

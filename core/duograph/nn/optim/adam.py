@@ -200,9 +200,9 @@ class AdamWeightDecay(Optimizer):
         self.moments2 = self._state("adam_v")
 
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients unchanged.
+        """Return the gradients unchanged, and store this step's weight decay.
 
-        It stores the step's weight decay, which `update` applies itself.
+        The method `update` applies the stored weight decay to the Parameter directly.
         """
         self._current_decay = self._decay_now()
         return tuple(gradients)

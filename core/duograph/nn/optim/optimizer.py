@@ -140,7 +140,10 @@ class Optimizer(Cell):
                 self._params.add_unnamed(key, held)
 
     def _whole_reason(self) -> str:
-        """Return why this optimiser must update whole Parameters; "" if it need not."""
+        """Return why this optimiser cannot update shards (1-d slices) of its Parameters.
+
+        The result is "" if it can.
+        """
         if type(self).construct is not Optimizer.construct:
             return "its `construct` takes whole gradients"
         if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
@@ -158,7 +161,7 @@ class Optimizer(Cell):
         Args:
             owner: the optimiser's name in messages.
             rate: the argument.
-            name: name of the new Parameter; in a new schedule, it holds the rates.
+            name: name of the new Parameter, which holds the rate or, in a new schedule, all rates.
         """
         if isinstance(rate, LearningRateSchedule):
             return rate
@@ -261,7 +264,11 @@ class Optimizer(Cell):
         self.group_params = self.parameters
 
     def _store_decay(self) -> None:
-        """Store the weight decay in the attributes that users' subclasses read."""
+        """Store the weight decay in the attributes that users' subclasses of Optimizer read.
+
+        They are `weight_decay`, `dynamic_weight_decay`, `dynamic_decay_flags` and
+        `exec_weight_decay`.
+        """
         decay = self._decay
         decays = decay if isinstance(decay, tuple) else (decay,)
         shown = tuple(d if isinstance(d, Cell) else Tensor(d, float32) for d in decays)
@@ -308,21 +315,28 @@ class Optimizer(Cell):
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
     def get_weight_decay(self) -> DecayNow:
-        """Return this step's weight decay: a Tensor, or a tuple with one per Parameter."""
+        """Return this step's weight decay: a Tensor, or a tuple with one Tensor per Parameter."""
         decay = self._decay_now()
         several = decay if isinstance(decay, tuple) else (decay,)
         made = tuple(d if isinstance(d, Tensor) else Tensor(d, float32) for d in several)
         return made if isinstance(decay, tuple) else made[0]
 
     def _decay_now(self) -> DecayNow:
-        """Return this step's weight decay: a number or Tensor, or a tuple, one per Parameter."""
+        """Return this step's weight decay, or a tuple with the weight decay of each Parameter.
+
+        A constant decay is a Python number; one from a schedule is a Tensor.
+        """
         decay = self._decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
         return decay(self.global_step) if isinstance(decay, Cell) else decay
 
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients plus decay * weights * loss_scale; a gradient None stays None."""
+        """Return the gradients plus decay * weights * loss_scale, where a Parameter is decayed.
+
+        The gradients of other Parameters are returned unchanged; a gradient that is None stays
+        None.
+        """
         if not self.exec_weight_decay:
             return tuple(gradients)
         decay = self._decay_now()
@@ -335,7 +349,7 @@ class Optimizer(Cell):
         )
 
     def _fitting(self, parameter: Tensor, like: Tensor) -> Tensor:
-        """Return `parameter`, or this rank's part of it if `like` has the shape of the part."""
+        """Return `parameter`, or this rank's shard (1-d slice) of it if `like` is such a shard."""
         return parameter if self.sharding is None else self.sharding.fitting(parameter, like)
 
     def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -345,9 +359,10 @@ class Optimizer(Cell):
         return tuple(g * self.reciprocal_scale for g in gradients)
 
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Tensor, ...]:
-        """Return gradients minus their mean over all axes but the first.
+        """Return the gradients, centralised where the group has ``grad_centralization`` set.
 
-        Only gradients of groups with ``grad_centralization`` change.
+        To centralise a gradient is to subtract its mean over all axes but the first. Gradients with
+        fewer than two axes are not changed.
         """
         centralized = self.grad_centralization
         if not isinstance(centralized, tuple):
@@ -358,7 +373,11 @@ class Optimizer(Cell):
         )
 
     def broadcast_params(self, optim_result: object) -> object:
-        """Return `optim_result` unchanged, because one device has all updated Parameters."""
+        """Return `optim_result` unchanged.
+
+        MindSpore's method sends updated Parameters to the other devices; here every rank has all of
+        them when `construct` ends.
+        """
         return optim_result
 
     def _is_dynamic_lr_or_weight_decay(self) -> bool:
@@ -437,7 +456,10 @@ class Optimizer(Cell):
         raise NotImplementedError(f"{type(self).__name__}: has no update and no construct")
 
     def write(self, param: Tensor, value: Tensor) -> None:
-        """Set the new value of `param`, the Parameter or part of one that `update` got."""
+        """Set the new value of `param`, which `update` received as its argument.
+
+        It is a Parameter or, if the update is sharded, this rank's shard (1-d slice) of one.
+        """
         if isinstance(param, Parameter):
             param.set_data(value)
         else:
@@ -487,12 +509,20 @@ class Optimizer(Cell):
         return ParameterTuple(found)
 
     def _update_shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
-        """Return the shape in which `update` gets Parameter number `i`, its own or a part's."""
+        """Return the shape in which `update` gets Parameter number `i`, which is `parameter`.
+
+        That is the shape of this rank's shard (1-d slice) if the update is sharded, else the
+        Parameter's own shape.
+        """
         return parameter.shape if self.sharding is None else self.sharding.shape(i, parameter)
 
     @property
     def unique(self) -> bool:
-        """Return True (MindSpore's flag of unique sparse indices); all gradients here are dense."""
+        """Return True.
+
+        MindSpore's flag of this name says that sparse gradients have unique indices; here all
+        gradients are dense.
+        """
         return True
 
     @property

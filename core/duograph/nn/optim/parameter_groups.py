@@ -176,7 +176,11 @@ def read_groups(
 def _ordered(
     owner: str, found: Mapping[int, GroupEntry], order: Sequence[Parameter]
 ) -> list[GroupEntry]:
-    """Return the entries, given by the id of their Parameters, in the order of ``order_params``."""
+    """Return the entries of `found` in the order of the Parameters in `order` (``order_params``).
+
+    `found` maps the `id` of each Parameter to its entry. Raises ArgumentValueError, in the name of
+    the optimiser `owner`, if `order` does not have exactly these Parameters.
+    """
     if {id(p) for p in order} != set(found):
         raise ArgumentValueError(
             f"{owner}: got order_params with {len(order)} parameters that are not exactly the "

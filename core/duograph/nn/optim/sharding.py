@@ -1,10 +1,10 @@
 """ZeRO-1: optimiser state sharded over data-parallel ranks (Rajbhandari et al., 2020).
 
 `set_auto_parallel_context(enable_parallel_optimizer=True)` enables it for optimisers that are made
-later; each of these has a `Sharding`. A step reduce-scatters the gradients (or slices reduced
-ones), updates the local shards of the Parameters, and all-gathers the new Parameters. A shard is a
-1-d slice of the flattened tensor, see `ranks.buckets`; element-wise updates compute the same bits
-on shards as on whole tensors.
+later; each of these has a `Sharding`. A step first reduce-scatters the gradients; if they were
+all-reduced already, it takes this rank's slice of each instead. Then it updates the local shards of
+the Parameters, and all-gathers the new Parameters. A shard is a 1-d slice of the flattened tensor,
+see `ranks.buckets`; element-wise updates compute the same bits on shards as on whole tensors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ THRESHOLD = 64  # KiB; the state of smaller Parameters is replicated, as in Mind
 
 
 def buckets(tensors: Sequence[Tensor], most: int = BUCKET_BYTES) -> list[list[Tensor]]:
-    """Split tensors into consecutive runs of at most `most` bytes, or of one larger tensor."""
+    """Split a list of tensors into consecutive lists of at most `most` bytes each.
+
+    A tensor of more than `most` bytes is in a list of its own.
+    """
     runs: list[list[Tensor]] = []
     room = 0
     for x in tensors:
@@ -58,15 +61,25 @@ class Sharding:
     sharded: tuple[bool, ...]
 
     def part(self, x: Tensor) -> Tensor:
-        """Return this rank's shard of a replicated tensor."""
+        """Return this rank's shard of `x`, a tensor of any shape that is equal on all ranks.
+
+        The shard is a 1-d slice of the flattened tensor, padded with zeros to the same length on
+        all ranks.
+        """
         return primitives.part_of(x, self.rank, self.size)
 
     def shape(self, i: int, parameter: Tensor) -> tuple[int, ...]:
-        """Return the shape in which this rank updates Parameter `i`."""
+        """Return the shape in which this rank updates Parameter number `i`, which is `parameter`.
+
+        If its state is sharded, that is the 1-d shape of a shard, else the Parameter's own shape.
+        """
         return (part_length(parameter.size, self.size),) if self.sharded[i] else parameter.shape
 
     def stored(self, i: int, parameter: Tensor) -> Part | None:
-        """Return which shard this rank's state of Parameter `i` is; None if it is replicated."""
+        """Return the `Part` that describes this rank's shard of the state of Parameter number `i`.
+
+        The result is None if the state of this Parameter is not sharded.
+        """
         return Part(parameter.shape, self.rank, self.size) if self.sharded[i] else None
 
     def fitting(self, x: Tensor, like: Tensor) -> Tensor:
@@ -114,6 +127,7 @@ def sharding_of(owner: str, parameters: Sequence[Parameter], needs_whole: str) -
     Raises:
         UnsupportedOpError: `enable_parallel_optimizer` is set, and the optimiser needs unsharded
             Parameters, or ranks are not data parallel.
+        ArgumentValueError: `optimizer_weight_shard_size` is neither -1 nor the number of ranks.
     """
     if not get_auto_parallel_context("enable_parallel_optimizer"):
         return None

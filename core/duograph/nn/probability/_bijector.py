@@ -101,7 +101,10 @@ class Bijector(Cell):
 
     @property
     def parameters(self) -> dict[str, object]:
-        """The arguments of the constructor, with the parameters in ``param_dict``."""
+        """The arguments of the constructor by name.
+
+        The parameters of the formula are in a dict of their own, under the name ``param_dict``.
+        """
         return self._parameters
 
     @property
@@ -128,7 +131,8 @@ class Bijector(Cell):
         """Register a parameter of the constructor; return it as a Tensor.
 
         Raises:
-            TypeError: no floating number, or another dtype than the other parameters have.
+            TypeError: the value is not of a floating dtype, or its dtype is not that of the
+                bijector or of the parameters registered before.
         """
         made = as_parameter(self._name, name, value, None)
         wanted = self._dtype or self.common_dtype or made.dtype
@@ -153,7 +157,10 @@ class Bijector(Cell):
         return value
 
     def _check_value_dtype(self, value: object) -> Tensor:
-        """Return a value if it is a Tensor of the bijector's dtype, or of any floating one."""
+        """Return `value` after checking that it is a Tensor of the bijector's dtype.
+
+        If the bijector's dtype is None, any floating dtype is accepted. Raises TypeError otherwise.
+        """
         found = self._check_value(value, "the value")
         right = found.dtype.is_floating if self._dtype is None else found.dtype is self._dtype
         if not right:
@@ -194,7 +201,11 @@ class Bijector(Cell):
         return self._apply("inverse_log_jacobian", value, *args, **kwargs)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Transform a distribution, or call the function whose name is given."""
+        """Return the TransformedDistribution of a distribution, or call a function of the bijector.
+
+        The first argument is the distribution, or the name of the function, such as ``"forward"``,
+        which gets the other arguments.
+        """
         if args and isinstance(args[0], Distribution):
             return TransformedDistribution(self, args[0])
         return super().__call__(*args, **kwargs)

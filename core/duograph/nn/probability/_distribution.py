@@ -125,7 +125,10 @@ class Distribution(Cell):
             self._broadcast_shape = self._batch_shape
 
     def _calc_batch_shape(self, values: dict[str, Value]) -> tuple[int, ...] | None:
-        """Return the broadcast shape of the given parameters, None if one is not given."""
+        """Return the shape to which the parameters in `values` broadcast.
+
+        The result is None if one of the parameters is None.
+        """
         made = [
             None if value is None else as_parameter(self._name, key, value, None).shape
             for key, value in values.items()
@@ -151,22 +154,26 @@ class Distribution(Cell):
 
     @property
     def parameters(self) -> dict[str, object]:
-        """The arguments of the constructor, with the parameters in ``param_dict``."""
+        """The arguments of the constructor by name.
+
+        The distribution's own parameters, such as the mean, are in a dict under the name
+        ``param_dict``.
+        """
         return self._parameters
 
     @property
     def is_scalar_batch(self) -> bool:
-        """Whether all given parameters are numbers."""
+        """Whether all parameters that the constructor received are numbers."""
         return self._is_scalar_batch
 
     @property
     def batch_shape(self) -> tuple[int, ...] | None:
-        """Broadcast shape of the parameters, None if one is not given."""
+        """Shape to which the constructor's parameters broadcast; None if one of them is None."""
         return self._batch_shape
 
     @property
     def broadcast_shape(self) -> tuple[int, ...] | None:
-        """Shape of one sample, None if a parameter is not given."""
+        """Shape of one sample; None if a parameter of the constructor is None."""
         return self._broadcast_shape
 
     def _add_parameter(self, value: Value, name: str) -> Tensor | None:
@@ -180,7 +187,10 @@ class Distribution(Cell):
         return made
 
     def _hold(self, values: dict[str, Value]) -> None:
-        """Register parameters, and set each as an attribute so that a Parameter can be trained."""
+        """Register parameters of the constructor, and set each as an attribute of the distribution.
+
+        A Parameter that is an attribute can be trained.
+        """
         for name, value in values.items():
             attribute = f"_{name}_value" if name in ("mean", "sd", "df") else f"_{name}"
             setattr(self, attribute, self._add_parameter(value, name))
@@ -427,7 +437,7 @@ class Distribution(Cell):
         return getattr(self, name)(*args, **kwargs)
 
     def _draw_seed(self) -> int | None:
-        """Return the seed for one call of `sample`; None means that of the global generator."""
+        """Return the seed for one call of `sample`; None selects the global random generator."""
         return self._seed or None
 
     def extend_repr(self) -> str:

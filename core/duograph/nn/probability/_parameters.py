@@ -116,5 +116,9 @@ def check_probability(owner: str, name: str, value: Tensor | None) -> None:
 
 
 def number_text(values: dict[str, Tensor], labels: dict[str, str]) -> str:
-    """Return the text of scalar parameters, such as "mean = 0.0, standard deviation = 1.0"."""
+    """Return the text of scalar parameters, such as "mean = 0.0, standard deviation = 1.0".
+
+    `values` has the parameters by name. `labels` maps a name to the words to print instead; a name
+    that is not in it is printed itself.
+    """
     return ", ".join(f"{labels.get(name, name)} = {value}" for name, value in values.items())

@@ -137,7 +137,7 @@ class DistributedGradReducer(Cell):
         return reduced("DistributedGradReducer", bucket, "sum", self.group)
 
     def scaled(self, found: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return sums over the ranks, divided by `degree` where the mean is wanted."""
+        """Return the sums `found`, divided by `degree` if the constructor's `mean` is set."""
         if not self.mean:
             return tuple(found)
         return tuple(ops.mul(g, 1.0 / self.degree) for g in found)
@@ -187,7 +187,10 @@ class EarlyReduction:
         self.group.world.poll()
 
     def finish(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Wait for the gradients of a finished backward pass; return them, combined over ranks."""
+        """Wait for the reductions of all gradients; return the gradients, combined over the ranks.
+
+        It is called after the backward pass with its gradients, `grads`, one for each weight.
+        """
         for i, grad in enumerate(grads):
             if self.reported.get(i) is not grad._buf:
                 if i in self.reported:
@@ -225,10 +228,11 @@ class EarlyReduction:
 def data_parallel_reducer(
     weights: Sequence[Parameter], network: Cell
 ) -> DistributedGradReducer | None:
-    """Return the reducer of a training step, or None if gradients are not combined.
+    """Return the gradient reducer of a training step, or None if gradients are not combined.
 
-    If the parallel option `parameter_broadcast` is set, the Parameters of the network take the
-    values of rank 0.
+    The result is None with one rank, or if the parallel mode is not "data_parallel". If the option
+    `parameter_broadcast` of `set_auto_parallel_context` is set, the Parameters of the network first
+    take the values of rank 0.
 
     Raises:
         ArgumentValueError: `device_num` was set to another number than the number of ranks.

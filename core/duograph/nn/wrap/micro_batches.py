@@ -41,7 +41,10 @@ class _Parts(Cell):
 
 
 def _part(value: object, i: int, count: int) -> object:
-    """Return slice `i` of a Tensor along its first axis; return other values unchanged."""
+    """Return part `i` of `count` equal parts of a Tensor along axis 0.
+
+    A value that is not a Tensor is returned unchanged.
+    """
     if not isinstance(value, Tensor):
         return value
     size = value.shape[0] // count

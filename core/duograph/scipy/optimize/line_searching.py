@@ -86,9 +86,11 @@ class _Line:
 
 
 def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Return the minimum of the cubic with values fa, fb and derivatives da, db at a and b.
+    """Return the position at which the cubic through two points has its minimum.
 
-    Returns the middle of the interval if the minimum is not well inside of it.
+    The cubic has the values fa and fb and the derivatives da and db at a and b. The result is the
+    middle of the interval from a to b if the minimum does not exist, or is not inside the interval
+    by at least a tenth of its length.
     """
     d1 = da + db - 3 * (fa - fb) / (a - b) if a != b else math.nan
     inside = d1 * d1 - da * db

@@ -124,9 +124,10 @@ def _assigned(costs: Array) -> Array:
 
 
 def _nearest(lengths: Array, open_columns: Array, row_of: Array) -> int:
-    """Return the open column with the shortest path; of equal ones, one without a row if any.
+    """Return the column of least `lengths` (path lengths) among those that `open_columns` marks.
 
-    `row_of` has the row of each column, -1 for none.
+    Of several such columns, the first that no row is assigned to is preferred. `row_of` has the row
+    assigned to each column, or -1.
     """
     places = np.flatnonzero(open_columns & (lengths == lengths[open_columns].min()))
     free = places[row_of[places] < 0]

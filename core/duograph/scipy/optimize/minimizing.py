@@ -48,7 +48,8 @@ class OptimizeResults(NamedTuple):
 class _Matrix:
     """BFGS's approximation of the inverse Hessian, stored as a matrix.
 
-    `times` multiplies a gradient by it; `learn` updates it by a step and the gradient's change.
+    `times` multiplies a gradient by the matrix. `learn` updates the matrix with a step and the
+    change of the gradient, unless their dot product (the curvature) is not positive.
     """
 
     def __init__(self, size: int, like: Tensor) -> None:
@@ -69,9 +70,11 @@ class _Matrix:
 
 
 class _History:
-    """L-BFGS's approximation of the inverse Hessian, stored as the last steps and changes.
+    """L-BFGS's approximation of the inverse Hessian, stored as pairs of step and gradient change.
 
-    `times` multiplies a gradient by it; `learn` adds a step and the gradient's change.
+    `times` multiplies a gradient by the approximation. `learn` adds a step and the change of the
+    gradient, unless their dot product (the curvature) is not positive. Only the last pairs are
+    kept.
     """
 
     value = None
@@ -106,10 +109,11 @@ def _norm(x: Tensor) -> float:
 def _descend(
     objective: Objective, x: Tensor, hessian: _Matrix | _History, maxiter: int, tolerance: float
 ) -> OptimizeResults:
-    """Minimise an objective from `x` by quasi-Newton steps with a line search.
+    """Minimise an objective from `x` by quasi-Newton steps with a line search; return the result.
 
-    The search ends when the largest element of the gradient is below `tolerance`, no step is found,
-    or after `maxiter` steps. Returns the OptimizeResults.
+    The search ends when the largest absolute element of the gradient is below `tolerance`, no step
+    is found, or after `maxiter` steps. `objective` returns (value, gradient) at a point; `hessian`
+    is the initial approximation of the inverse Hessian, which the search updates.
     """
     value, gradient = objective(x)
     iteration, evaluations, status = 0, 1, 1

@@ -78,10 +78,11 @@ class AnomalyMonitor(Callback):
             self._explain(p, loss)
 
     def _explain(self, p: RunParameters, loss: float) -> None:
-        """Repeat the last steps under `detect_anomaly`; always raises AnomalyError.
+        """Repeat the recorded last steps under `detect_anomaly`, and always raise AnomalyError.
 
-        The error names the op and line found, or says that the repeated steps had finite values
-        only.
+        Before each repeated step, Parameters and random state get back the values recorded at its
+        start. The error names the op and line found, or says that the repeated steps had finite
+        values only. `p` is the state of the run, and `loss` the loss that is not finite.
         """
         where = f"epoch: {p.cur_epoch_num} step: {(p.cur_step_num - 1) % p.batch_num + 1}"
         for step in self._steps:

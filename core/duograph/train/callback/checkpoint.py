@@ -204,9 +204,10 @@ class ModelCheckpoint(Callback):
             self._save(p)
 
     def _save(self, p: RunParameters) -> None:
-        """Save a checkpoint of the current step and remove the oldest files beyond the limit.
+        """Save a checkpoint of the current step, and remove the oldest files if there are too many.
 
-        `p` is the state of the run.
+        How many are kept depends on `keep_checkpoint_max` or `keep_checkpoint_per_n_minutes` of the
+        configuration. `p` is the state of the run.
         """
         config = self._config
         prefix = self._prefix(p) if callable(self._prefix) else self._prefix
@@ -235,9 +236,10 @@ class ModelCheckpoint(Callback):
     def _save_parts(
         self, p: RunParameters, network: Cell, folder: str | os.PathLike[str] | None
     ) -> str:
-        """Save a network of which each rank stores shards.
+        """Save a network of which each rank stores shards, together with the other ranks.
 
-        Return the path of the checkpoint's layout.
+        Return the path of the checkpoint's layout file. `p` is the state of the run; the files are
+        written to `folder`, by default the working directory.
         """
         config = self._config
         if config.enc_key is not None or config.async_save:

@@ -166,7 +166,13 @@ class _Watcher(Callback):
         return self._sign * (value - than) > self.min_delta
 
     def _value(self, run_context: RunContext) -> float | None:
-        """Return the monitored loss or metric of this epoch, or None if no evaluation ran."""
+        """Return the monitored loss of the last step or metric of the last evaluation.
+
+        The result is None if there is no such loss or no evaluation has run.
+
+        Raises:
+            ArgumentValueError: the evaluation has no metric of the monitored name.
+        """
         p = run_context.original_args()
         if self.monitor == "loss":
             return loss_of(p)
@@ -324,7 +330,7 @@ class ReduceLROnPlateau(_Watcher):
 def _rates(owner: str, optimizer: Optimizer) -> list[Parameter]:
     """Return the distinct learning rate Parameters of an optimiser.
 
-    Raises ArgumentValueError if a rate is a schedule.
+    Raises ArgumentValueError if a rate is a schedule; `owner` names the caller in the message.
     """
     rate = optimizer.learning_rate
     found: list[Parameter] = []

@@ -165,7 +165,11 @@ class ProgressMonitor(Callback):
         return facts
 
     def _row(self, p: RunParameters, loss: object, now: float) -> str:
-        """Return a row of the table; if there is a new column, first write a new table header."""
+        """Return the table's row for the present step as text.
+
+        If a value has no column yet, first write a new table header. `p` is the state of the run,
+        `loss` the last loss, and `now` the time in seconds.
+        """
         facts = self._facts(p, loss, now)
         widths = {k: max(len(k), _WIDTHS.get(k, 8), len(v)) for k, v in facts.items()}
         if any(k not in self._columns for k in facts):
@@ -187,14 +191,17 @@ class ProgressMonitor(Callback):
         return ", ".join(parts)
 
     def _redraw(self, row: str) -> None:
-        """Replace the last row on the terminal, which changes while an epoch runs, by `row`."""
+        """Replace the last line on the terminal, the row of the running epoch, with `row`.
+
+        An empty `row` erases the line.
+        """
         if row or self._shown:
             row = row[: self._width - 1]
             self._write("\r" + row + " " * max(len(self._shown) - len(row), 0) + "\r" * (not row))
             self._shown = row
 
     def _keep(self, row: str) -> None:
-        """Write a final row, which later drawing leaves on the terminal."""
+        """Write a finished row and start a new line, so that later rows do not overwrite it."""
         self._redraw(row)
         self._write("\n")
         self._shown = ""
@@ -301,7 +308,7 @@ class MetricsPlot(History):
         self.save()
 
     def save(self) -> pathlib.Path:
-        """Write the picture of the epochs so far; return its path.
+        """Write the plot of losses and metrics in the epochs so far to a file; return its path.
 
         Raises:
             OSError: the file cannot be written.

@@ -160,7 +160,10 @@ class SummaryCollector(Callback):
         self._record.close()
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Write the metrics of an evaluation."""
+        """Write the metrics of an evaluation that are single numbers.
+
+        Nothing is written if the user has switched `collect_metric` off.
+        """
         found = run_context.original_args()
         metrics = found.get("eval_results") or {}
         if not self._data.get("collect_metric") or not isinstance(metrics, dict):
@@ -180,7 +183,8 @@ def _specified(
 ) -> dict[str, bool | str | None]:
     """Check the argument `collect_specified_data`; return which data to collect, by key.
 
-    With `keep`, keys that the user left out get their defaults; otherwise they are not collected.
+    Keys that the user left out get their defaults if `keep` is true or the whole argument is None;
+    otherwise their data are not collected.
     """
     if given is not None and not isinstance(given, dict):
         raise ArgumentError(

@@ -149,7 +149,14 @@ def _with_suffix(name: object, format: str) -> str:
 
 
 def _entries(save_obj: object) -> list[tuple[str, object]]:
-    """Return the (name, value) pairs of `save_obj`: a Cell, a dictionary, or a list of dicts."""
+    """Return the (name, value) pairs of `save_obj`.
+
+    It is a Cell, a dictionary from names to values, or a list of dictionaries with the keys "name"
+    and "data".
+
+    Raises:
+        ArgumentError: `save_obj` is none of these.
+    """
     if isinstance(save_obj, Cell):
         save_obj.check_names()
         found = [(p.name, p) for p in save_obj.get_parameters()]
@@ -189,7 +196,13 @@ def _appended(append_dict: object) -> list[tuple[str, object]]:
 
 
 def _saved(name: object, value: object) -> _checkpoint_file.Entry:
-    """Convert a value to the array or string that a checkpoint file stores."""
+    """Convert a value to the array or string that a checkpoint file stores.
+
+    Raises:
+        ArgumentError: the value is neither a Tensor, an array, a number nor a string, or `name`,
+            its name in the file, is no string or empty.
+        ArgumentValueError: the file format reserves the name.
+    """
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"save_checkpoint: got the name {name!r}; wanted a string")
     if name == "__metadata__":
@@ -264,9 +277,13 @@ def load_checkpoint(
 
 
 class NameFilter:
-    """A filter of checkpoint entries by name, made from three arguments of `load_checkpoint`.
+    """A filter of checkpoint entries by name, made from arguments of `load_checkpoint`.
 
-    Raises ArgumentError if prefixes are not strings.
+    An entry is kept if its name starts with none of `filter_prefix`, with one of `specify_prefix`
+    (if given), and `choice_func` (if given) returns True for it.
+
+    Raises:
+        ArgumentError: prefixes are not strings.
     """
 
     def __init__(
@@ -299,9 +316,10 @@ class NameFilter:
 def read_chosen(
     path: str, names: NameFilter, secret: Secret | None, crc_check: bool = False
 ) -> dict[str, Parameter | str]:
-    """Read the entries of a file that the filter keeps, as Parameters and strings, by name.
+    """Read the entries of a file that `names` keeps, as Parameters and strings, by name.
 
-    Background saves to the file are awaited first, and their failures raised.
+    Background saves to the file are awaited first, and their failures raised. `secret` is None for
+    a file that is not encrypted; `crc_check` verifies the checksum.
     """
     _background_saves.wait(path)
     _background_saves.raise_failures(path)
@@ -313,7 +331,13 @@ def read_chosen(
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Check an argument of `load_checkpoint` that holds prefixes; return them as a tuple."""
+    """Check an argument of `load_checkpoint` that holds prefixes; return them as a tuple.
+
+    `argument` is its name and `value` its value; None gives an empty tuple.
+
+    Raises:
+        ArgumentError: the value is neither a string nor a list of strings, or one is empty.
+    """
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value
@@ -457,7 +481,9 @@ def _without_prefix(
     values: Mapping[str, Parameter | str],
     matched: Mapping[str, Parameter | str],
 ) -> dict[str, Parameter | str]:
-    """Match Parameters to checkpoint entries whose names are one common prefix and theirs.
+    """Match Parameters to checkpoint entries that are named PREFIX + the Parameter's name.
+
+    The prefix is the same for all, is not known in advance, and ends with a dot.
 
     Args:
         missing: names of the Parameters without an entry.

@@ -115,8 +115,13 @@ def _convert_all(
 ) -> None:
     """Convert a file, or the files of a folder, from the format `suffixes[0]` to `suffixes[1]`.
 
-    `function` is the name of the public function, for messages; `folder`, `names` and `pattern` are
-    its arguments `save_path`, `name_map` and `file_name_regex`.
+    Args:
+        function: name of the public function, for messages.
+        path: the file or folder.
+        folder: folder for the new files; None means the folder of the old ones.
+        names: old name -> new name of entries; None keeps all names.
+        pattern: regular expression that the files' names must match; None accepts all.
+        suffixes: the two formats, as file name suffixes without the dot.
     """
     _check_name_map(function, names)
     if not isinstance(path, (str, os.PathLike)):
@@ -361,9 +366,17 @@ def load_distributed_checkpoint(
 def _unified(
     folder: str, name_map: Mapping[str, str], secret: Secret | None
 ) -> dict[str, _checkpoint_file.Entry]:
-    """Return the values in the files of a folder, by the names of the Parameters.
+    """Return the values in the safetensors files of a folder, by the names of the Parameters.
 
-    `name_map` maps names of Parameters to names of entries.
+    The file ``param_name_map.json``, if there is one, says which file has the value of a Parameter;
+    otherwise all entries of all files are returned.
+
+    Args:
+        name_map: name of a Parameter -> name of its entry; without an item the names are equal.
+        secret: the key of encrypted files, or None.
+
+    Raises:
+        CheckpointError: there are no files, an entry is missing, or two files have the same entry.
     """
     function = "load_distributed_checkpoint"
     files = {

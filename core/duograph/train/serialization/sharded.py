@@ -150,9 +150,11 @@ def save_sharded_checkpoint(
 
 
 def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) -> Iterator[_Piece]:
-    """Yield the pieces of values that this rank writes; `size` is the number of ranks.
+    """Yield the pieces of the values of `save_obj` and `more` that this rank has to write.
 
-    `more` holds the additional entries. All ranks assign values to ranks in the same way.
+    `save_obj` is a Cell, a dictionary or a list of dicts; `more` holds the additional entries. Each
+    rank computes from `rank`, its own number, and `size`, the number of ranks, what it has to
+    write, so that every element is written once.
     """
     names: set[str] = set()
     written = [0] * size  # bytes of trainable Parameters by rank
@@ -206,7 +208,8 @@ def _layout(step: int, told: list[_Told]) -> bytes:
 def _forget(folder: str, keep: int) -> None:
     """Remove old checkpoints from a folder: keep the newest `keep` layouts and the files they name.
 
-    With `keep` 0, all layouts are kept. If a layout cannot be read, no other files are removed.
+    With `keep` 0, all layouts are kept. Files that no layout names are removed, too. If a remaining
+    layout cannot be read, files other than layouts are not removed.
     """
     steps = _steps(folder)
     for step in steps[: len(steps) - keep] if keep else ():
@@ -233,10 +236,12 @@ def _steps(folder: str) -> list[int]:
 
 
 def _read_layout(folder: str, step: int) -> _Layout:
-    """Return the layout of a checkpoint after checking that all its files are complete.
+    """Return the layout of the checkpoint of step `step` in a folder.
+
+    All files of the checkpoint are checked to be complete.
 
     Raises:
-        CheckpointError: the layout is missing, damaged or of a newer version, or one of its files
+        CheckpointError: the layout is missing, damaged or of another version, or one of its files
             is missing or truncated.
     """
     path = os.path.join(folder, f"step-{step}.json")

@@ -104,7 +104,10 @@ class LRScheduler:
         return [rate.value() for rate in self._last_lr]
 
     def step(self, epoch: float | Tensor | None = None) -> bool | None:
-        """Set the optimiser's rates for the next step, or for the step `epoch`; return True."""
+        """Set the optimiser's rates for the next step, or for step number `epoch` if it is given.
+
+        Returns True; a subclass that overrides the method may return None.
+        """
         if epoch is None:
             self.last_epoch.set_data(self.last_epoch + 1.0)
             values = self.get_lr()

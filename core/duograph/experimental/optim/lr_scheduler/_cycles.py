@@ -85,7 +85,10 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lows
 
     def scale_fn(self, x: Tensor) -> Tensor | float:
-        """Return the factor of the cycle's height at cycle or step number `x`."""
+        """Return the factor by which a cycle's amplitude is scaled.
+
+        `x` is the number of the cycle or of the step, as `scale_mode` says.
+        """
         if self._custom is not None:
             return self._custom(x)
         if self.mode == "triangular":
@@ -152,7 +155,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
     def step(self, epoch: float | Tensor | None = None) -> None:
-        """Set the rates of the next step, or of the step `epoch`, which may be a fraction."""
+        """Set the rates of the next step, or those of step `epoch` if it is not None.
+
+        `epoch` may be a fraction.
+
+        Raises:
+            ValueError: `epoch` is negative.
+        """
         if epoch is None:
             current = self.T_cur + 1.0
             over = current >= self.T_i
@@ -327,7 +336,8 @@ class ReduceLROnPlateau:
     def step(self, metrics: float | Tensor) -> bool:
         """Compare a metric with the best one so far; reduce the rates if it stopped improving.
 
-        Returns True.
+        It has stopped if there was no improvement in more than `patience` steps in a row, not
+        counting the steps of the cooldown after a reduction. Returns True.
         """
         current = (metrics if isinstance(metrics, Tensor) else Tensor(float(metrics))).astype(
             float32

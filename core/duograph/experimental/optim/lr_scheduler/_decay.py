@@ -301,7 +301,10 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _reached(self, compare: Callable[..., Tensor]) -> Tensor:
-        """Return the number of milestones m with ``compare(last_epoch, m)``, with repeated ones."""
+        """Return for how many milestones m ``compare(last_epoch, m)`` is true.
+
+        A milestone that the user listed k times counts k times.
+        """
         count = ops.zeros_like(self.last_epoch.value())
         for step, times in self.milestones.items():
             count = count + compare(self.last_epoch, float(step)).astype(float32) * times

@@ -1,7 +1,8 @@
 """Functions of `duograph.mint.nn.functional`: activations, losses, convolutions, normalisation.
 
 Users import it as `duograph.mint.nn.functional` or `duograph.mint.functional`, and the layers of
-`duograph.mint.nn` call it. Functions whose signatures are the same are those of `duograph.ops`.
+`duograph.mint.nn` call it. A function that has the same signature in `duograph.ops` is imported
+from there.
 """
 
 from __future__ import annotations

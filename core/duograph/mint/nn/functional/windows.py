@@ -247,7 +247,10 @@ def avg_pool2d(
 
 
 def _divisor(name: str, given: int | None) -> int:
-    """Return `divisor_override` in the form of `ops`, where 0 means none; 0 itself is refused."""
+    """Return the argument `divisor_override` as `ops` takes it: an int, and 0 for None.
+
+    If `given` is 0, ArgumentValueError is raised.
+    """
     if given == 0:
         raise ArgumentValueError(f"{name}: got divisor_override=0; wanted another number or None")
     return 0 if given is None else given

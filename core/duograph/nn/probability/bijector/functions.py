@@ -48,7 +48,10 @@ class PowerTransform(Bijector):
         return self._power
 
     def _powers(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (whether the power is 0, the power with 1 in place of 0), in value's dtype."""
+        """Return (mask that is True where the power is 0, the power with 1 in place of 0).
+
+        The power is cast to the dtype of `value`.
+        """
         power = self.cast_param_by_value(value, self._power)
         zero = ops.equal(power, 0.0)
         return zero, ops.where(zero, ops.ones_like(power), power)

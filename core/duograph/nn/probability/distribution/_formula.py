@@ -24,7 +24,11 @@ def held(name: str, text: str) -> Any:
 
 
 def dtype_of(owner: str, dtype: DTypeLike | None, whole: bool = False) -> DType:
-    """Return the checked dtype of samples; None means float32."""
+    """Return the dtype of a distribution's samples after checking it; None means float32.
+
+    It must be floating or, if `whole` is True, floating or an integer dtype. `owner` is the
+    distribution's name in errors.
+    """
     return checked_dtype(owner, float32 if dtype is None else dtype, whole)
 
 

@@ -267,10 +267,11 @@ class Categorical(FormulaDistribution):
         return -ops.xlogy(probs, probs).sum(-1)
 
     def _choose(self, table: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Look up the entry of class number `value` in `table` (..., classes).
+        """Look up the entries of `table` (..., classes) at the class numbers `value`.
 
-        Returns (entries, class numbers), both of the broadcast shape. Numbers out of range take the
-        nearest entry.
+        `value` and the leading axes of `table` broadcast to one shape. Returns (entries, class
+        numbers as int32), both of this shape. For a class number out of range the entry is that of
+        the nearest class; the number is returned unchanged.
         """
         index = value.astype(int32)  # towards zero
         shape = common_shape("Categorical", [index.shape, table.shape[:-1]])
