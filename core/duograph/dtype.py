@@ -387,7 +387,7 @@ def largest_finite(dtype: DType) -> float:
         >>> largest_finite(ms.float16)
         65504.0
     """
-    return float(ml_dtypes.finfo(dtype.np).max)
+    return float(ml_dtypes.finfo(dtype.np).max)  # type: ignore[no-untyped-call]
 
 
 def dtype_to_nptype(type_: DType) -> type[np.generic]:

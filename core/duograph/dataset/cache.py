@@ -108,7 +108,7 @@ class DatasetCache:
             if found is None:
                 found = read(key)
                 self._keep(key, found)
-            return tuple(_copied(v) for v in found)
+            return cast(Row, tuple(_copied(v) for v in found))
 
         return cached
 
