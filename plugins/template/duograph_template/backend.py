@@ -174,7 +174,7 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Add `n`, the size of the axis, to negative indices; return all indices.
+    """Add `n`, the size of the indexed axis, to negative indices; return the array of all indices.
 
     Raises IndexError if one is out of range. A device that cannot raise from a kernel may do
     anything else that is safe.
