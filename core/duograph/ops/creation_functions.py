@@ -195,6 +195,7 @@ def _repeated(
 def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
     """Return (Python number, dtype) of a number or of a tensor of one element.
 
+    The dtype of a number is that of a Tensor made from it: bool, int64, float32 or complex128.
     `name` is the user's function in errors.
     """
     if isinstance(value, Tensor):

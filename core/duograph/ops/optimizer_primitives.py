@@ -462,7 +462,10 @@ class ApplyGradientDescent(Primitive):
 
 
 class ApplyProximalGradientDescent(Primitive):
-    """Gradient descent with l1 and l2 regularisation, called with (var, alpha, l1, l2, delta)."""
+    """Proximal gradient descent with l1 and l2 penalties, called with (var, alpha, l1, l2, delta).
+
+    `alpha` is the step size and `delta` the gradient; a call writes the new value into `var`.
+    """
 
     def __call__(self, var: Tensor, alpha: Number, l1: Number, l2: Number, delta: Tensor) -> Tensor:
         """Update var by a proximal step with l1 and l2 penalties; return `var`.
