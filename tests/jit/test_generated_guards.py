@@ -216,3 +216,53 @@ def test_the_fast_call_of_a_cell_sees_changes(change):
         want = [6.0, 16.0]
     for _ in range(4):
         np.testing.assert_array_equal(net(x).asnumpy(), want)
+
+
+# Pairs of an object and one that is equal but another object, of every kind that guards compare.
+EQUAL_PAIRS = {
+    "float": (float("0.1"), float("0.1")),
+    "zero": (0.0, -0.0),
+    "nan": (float("nan"), float("nan")),
+    "int": (int("1" * 30), int("1" * 30)),
+    "int and float": (1, 1.0),
+    "int and bool": (1, True),
+    "complex": (complex("1j"), complex("1j")),
+    "str": ("".join(["na", "me"]), "".join(["na", "me"])),
+    "str like a placeholder": ("object 0", "".join(["object", " 0"])),
+    "bytes": (bytes([1, 2]), bytes([1, 2])),
+    "tuple": (tuple([1.5]), tuple([1.5])),
+    "list": ([1.5], [1.5]),
+    "NumPy number": (np.float32(1.5), np.float32(1.5)),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+@pytest.mark.parametrize("pair", EQUAL_PAIRS.values(), ids=EQUAL_PAIRS)
+def test_guards_compare_identities(pair, n):
+    first, second = pair
+    assert first is not second
+    items, entries = [first] * n, {first if isinstance(first, str) else "key": first}
+    (key,) = entries
+    check = IdentityCheck([(entries, key, first)], [(items, tuple(items))])
+    guarded = check.call(lambda handle: handle, 1, lambda: False, {})
+    for _ in range(3):
+        assert check.test()()
+        assert guarded(5) == 5
+    for owner, where in ((items, n - 1), (entries, key)):
+        owner[where] = second
+        assert not check.test()()
+        with pytest.raises(StateChanged):
+            guarded(5)
+        owner[where] = first
+        assert guarded(5) == 5
+
+
+def test_programs_with_equal_numbers_of_their_own_stay_apart():
+    """Two guards share generated code, but neither reads the other's constants."""
+    held = [[0.0], [-0.0], [float("0.0")]]
+    checks = [IdentityCheck([], [(h, (h[0],))]).test() for h in held]
+    for h, own in zip(held, checks):
+        before, h[0] = h[0], float("0.0")
+        assert [check() for check in checks] == [check is not own for check in checks]
+        h[0] = before
+        assert all(check() for check in checks)

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import GradientError
-from ..ir.builder import GraphBuilder
-from ..ir.control import call, stack_new, stack_pop, stack_push
+from ..ir.builder import GraphBuilder, GraphValue
+from ..ir.control import call, stack_new, stack_pop, stack_push, switch
 from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
+from ..ir.liveness import live_nodes
 from ..types import BOOL, STACK
 from .activity import forward_uses, has_cotangent, lost_in_bprop
 from .host_rules import additive_identity
-from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent
+from .optional_cotangents import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
+from .partition import renumbered
 from .subgraphs import Ids, backward_inputs, by_parameter, reopened, spliced
 
 if TYPE_CHECKING:
@@ -252,6 +254,9 @@ class CustomPlan:
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the user's backward graph; add its results to the cotangents in `sweep`.
 
+        In runs in which no result has a cotangent, the backward graph must not run: it may print,
+        draw random numbers or call Python.
+
         Raises:
             GradientError: the called function captures a differentiated value, for which the
                 backward graph returns no gradient.
@@ -262,12 +267,41 @@ class CustomPlan:
             raise lost_in_bprop("bprop")
         douts = sweep.filled_cotangents(node.results)
         operands = [i for i in node.operands if i is not None]
-        values = [sweep.value(i) for i in (*operands, *node.results)]
+        values = [*(sweep.value(i) for i in (*operands, *node.results)), *douts]
         status, flag = sweep.joined_status(node.results)
-        found = spliced(sweep.builder, node.attributes["backward"], [*values, *douts])
-        for i, value in zip(operands, found):
-            if i in sweep.active:
-                sweep.accumulate(i, Cotangent(value, status, flag))
+        graph: Graph = node.attributes["backward"]
+        wanted = [k for k, i in enumerate(operands) if i in sweep.active]
+        found: Sequence[GraphValue]
+        if flag is None:
+            every = spliced(sweep.builder, graph, values)
+            found = [every[k] for k in wanted]
+        else:
+            status = NEUTRAL
+            read, branches = _optional(graph, wanted)
+            given = (flag, *(values[k] for k in read))
+            found = sweep.builder.append(switch, given, {"branches": branches})
+        for k, value in zip(wanted, found):
+            sweep.accumulate(operands[k], Cotangent(value, status, flag))
+
+
+def _optional(graph: Graph, wanted: Sequence[int]) -> tuple[list[int], tuple[Graph, Graph]]:
+    """Return the branches of a switch that runs a user's backward graph, or does nothing.
+
+    Both branches return the outputs at the positions `wanted`; the first one returns values that
+    leave any sum unchanged. They take only parameters that the second one reads, whose positions
+    are returned first: any other would be a residual that the forward graph does not save.
+    """
+    outputs = [graph.outputs[k] for k in wanted]
+    nodes = live_nodes(graph.nodes, set(outputs))
+    ids = {*outputs, *(i for node in nodes for i in node.operands)}
+    read = [i for i in range(graph.n_params) if i in ids]
+    runs, _ = renumbered(graph.types, read, nodes, outputs, False)
+    builder = GraphBuilder()
+    for i in read:
+        builder.parameter(graph.types[i])
+    with builder.current():
+        does_nothing = builder.finish(tuple([additive_identity(graph.types[i]) for i in outputs]))
+    return read, (does_nothing, runs)
 
 
 def plan_custom(

@@ -1,9 +1,7 @@
-"""Gradient rules of Python floats in graphs, and of stacks on which loops save residuals.
+"""Gradient rules of Python floats in graphs.
 
-The cotangent of a Python float is a Python float. The cotangent of a stack is a stack with the
-cotangents of its frames: the rule of a push pops from it, and the rule of a pop pushes to it. The
-reverse sweep looks rules up in `RULES` by the name of the op. Rules append graph nodes and compute
-nothing themselves.
+The cotangent of a Python float is a Python float. The reverse sweep looks rules up in `RULES` by
+the name of the op. Rules append graph nodes and compute nothing themselves.
 """
 
 from __future__ import annotations
@@ -14,16 +12,15 @@ from typing import Any, TypeAlias
 from ..dtype import float64
 from ..errors import GradientError
 from ..ir.basic_ops import fill
-from ..ir.builder import GraphBuilder, GraphTensor, GraphValue, current_builder
-from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
-from ..ir.graph import Attributes, Graph
+from ..ir.builder import GraphTensor, GraphValue, current_builder
+from ..ir.control import stack_new, to_host
+from ..ir.graph import Attributes
 from ..ir.values import GraphScalar, number_of
 from ..op import NO_GRAD
 from ..ops.exponential import log
 from ..types import FLOAT, STACK, HostType, TensorType, ValueType
-from .activity import has_cotangent
 
-__all__ = ["RULES", "additive_identity", "filled", "frame_types", "pop_or_identity"]
+__all__ = ["RULES", "additive_identity", "filled"]
 
 # rule(operands, result(s), cotangent(s)) -> one cotangent or NO_GRAD per operand
 Rule: TypeAlias = Callable[..., Sequence[object]]
@@ -119,65 +116,7 @@ def _to_tensor(attributes: Attributes) -> Rule:
     return bprop
 
 
-# ---- stacks -------------------------------------------------------------------------------------
-
-
-def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Return the types of those values in a stack frame that can have cotangents."""
-    return tuple(t for t in types if has_cotangent(t))
-
-
-def _push(attributes: Attributes) -> Rule:
-    def bprop(
-        operands: Sequence[GraphValue], out: GraphValue, dout: GraphValue
-    ) -> Sequence[object]:
-        types: list[ValueType] = [v._type for v in operands[1:]]
-        rest, *found = pop_or_identity(dout, frame_types(types))
-        values = iter(found)
-        return (rest, *[next(values) if has_cotangent(t) else NO_GRAD for t in types])
-
-    return bprop
-
-
-def _pop(attributes: Attributes) -> Rule:
-    def bprop(
-        operands: Sequence[GraphValue], out: Sequence[GraphValue], dout: Sequence[GraphValue | None]
-    ) -> tuple[object]:
-        rest, _, *values = dout
-        kept = [v for v, t in zip(values, attributes["types"], strict=True) if has_cotangent(t)]
-        return (current_builder().append(stack_push, (rest, *kept), {}),)
-
-    return bprop
-
-
-def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Append nodes that pop a frame of cotangents from a stack, which may be empty at run time.
-
-    Returns (rest of the stack, *cotangents), where the cotangents have the given types. If the
-    stack is empty, it stays empty and each cotangent is a value that leaves any sum unchanged, such
-    as -0.0.
-    """
-    branches: list[Graph] = []
-    for holds in (False, True):
-        inner = GraphBuilder()
-        own = inner.parameter(STACK)
-        with inner.current():
-            if holds:
-                rest, _, *values = inner.append(stack_pop, (own,), {"types": types})
-            else:
-                rest, values = own, [additive_identity(t) for t in types]
-            branches.append(inner.finish((rest, *values)))
-    builder = current_builder()
-    flag = builder.append(stack_holds, (stack,), {})
-    made: tuple[GraphValue, ...] = builder.append(
-        switch, (flag, stack), {"branches": tuple(branches)}
-    )
-    return made
-
-
 RULES: dict[str, Getter] = {
     "scalar": _scalar,
     "to_tensor": _to_tensor,
-    "stack_push": _push,
-    "stack_pop": _pop,
 }

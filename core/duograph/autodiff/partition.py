@@ -14,7 +14,7 @@ from ..ir.graph import Graph, GraphNode
 from ..ir.liveness import live_nodes
 from ..types import ValueType
 
-__all__ = ["Linearized", "partition"]
+__all__ = ["Linearized", "partition", "renumbered"]
 
 # Ops whose results are recomputed in the backward graph when they depend on constants alone.
 _CHEAP = frozenset({"reshape", "broadcast_to", "cast", "to_tensor", "scalar"})
@@ -88,7 +88,7 @@ def partition(
             _recompute(i, makers, recomputed)
         else:
             residuals.append(i)
-    back, _ = _renumbered(
+    back, _ = renumbered(
         types,
         [*residuals, *cotangents],
         [*(recomputed[i] for i in sorted(recomputed)), *backward],
@@ -97,7 +97,7 @@ def partition(
     )
     known = set(results)
     extra = [i for i in residuals if i >= graph.n_params and i not in known]
-    forward, numbering = _renumbered(
+    forward, numbering = renumbered(
         types,
         list(range(graph.n_params)),
         live_nodes(nodes[:n_forward], {*results, *extra}),
@@ -141,7 +141,7 @@ def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode])
         _recompute(operand, makers, into)
 
 
-def _renumbered(
+def renumbered(
     types: Sequence[ValueType],
     params: list[int],
     nodes: Sequence[GraphNode],

@@ -23,6 +23,7 @@ from .host_rules import RULES, additive_identity, filled
 from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent, added, either, with_zeros
 from .partition import Linearized, partition
 from .rule_checks import check_op
+from .stacks import STACK_RULES
 
 if TYPE_CHECKING:
     from .linearize import Joint
@@ -137,6 +138,10 @@ class Sweep:
             self.accumulate(operand, self.cotangents[node.results[0]])
             return
         op = node.op
+        of_stack = STACK_RULES.get(op.name)
+        if of_stack is not None:
+            of_stack(self, node)
+            return
         getter = op.bprop_rule or RULES.get(op.name)
         if getter is None:
             raise MissingRuleError(op.name)
@@ -228,9 +233,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: object) -> Gr
     """
     want: ValueType = builder.types[operand]
     if isinstance(want, HostType):
-        host: GraphValue = builder.host(
-            gradient if want.name == "stack" else number_of(gradient, want)
-        )
+        host: GraphValue = builder.host(number_of(gradient, want))
         return host
     value = builder.operand(gradient, want.dtype)
     assert isinstance(value, GraphTensor)

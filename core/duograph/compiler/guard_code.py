@@ -26,9 +26,9 @@ _LIMIT = 64
 # Types of mappings whose lookups run no code of a user's class.
 _PLAIN = (dict, types.MappingProxyType)
 
-# The statements in `{comparison}` raise KeyError or ValueError if an object is another one now. The
-# objects are default values of parameters: these are local variables. Warnings and errors are left
-# to code outside the `try`, so that they have no KeyError as their context.
+# The statements in `{comparison}` raise KeyError or ValueError if an object is another one now.
+# Warnings and errors are left to code outside the `try`, so that they have no KeyError as their
+# context.
 _TEST = """
 def test({objects}):
   try:
@@ -39,16 +39,25 @@ def test({objects}):
 
 _CALL = """
 def call({handles}{objects}):
-  same = False
   try:
 {comparison}
-    same = True
   except (KeyError, ValueError): pass
-  if not same:
-    if not may_run(): raise StateChanged
-  elif reported: reported.clear()
+  else:
+    if not reported: return run({handles})
+    reported.clear()
+    return run({handles})
+  if not may_run(): raise StateChanged
   return run({handles})
 """
+
+# The source of an expression whose value is a captured number. A literal stands for that very
+# object, until `IdentityCheck._generate` puts the object among the constants of the compiled code:
+# reading a constant is faster than reading a parameter, whose default value is copied at each call.
+# Python removes the `1 and`, which only avoids its warning about `is` with a literal. Other objects
+# stay default values: the garbage collector does not look into code, and Python replaces a string
+# among the constants by an equal one.
+_CONSTANT = "(1 and 'object {}')"
+_NUMBERS = frozenset({bool, int, float, complex})
 
 # The file name of generated code. It lies in this package, so that warnings and tracebacks point to
 # the line of the user that called the compiled function.
@@ -80,28 +89,36 @@ class IdentityCheck:
         others: Sequence[Callable[[], bool]] = (),
     ) -> None:
         self._objects: dict[str, Value] = {}
+        self._constants: dict[str, Value] = {}
         self._lines: list[str] = []
         rest = list(others)
         terms = []
-        for k, (owner, key, value) in enumerate(lookups[:_LIMIT]):
-            found = f"d{k}[k{k}]" if type(owner) in _PLAIN else f"d{k}.get(k{k}, MISSING)"
-            terms.append(f"{found} is v{k}")
-            self._objects |= {f"d{k}": owner, f"k{k}": key, f"v{k}": value}
+        for owner, key, value in lookups[:_LIMIT]:
+            d, name, v = (self._object(x) for x in (owner, key, value))
+            found = f"{d}[{name}]" if type(owner) in _PLAIN else f"{d}.get({name}, MISSING)"
+            terms.append(f"{found} is {v}")
         self._require(terms)
         size = 0
-        for k, (items, expected) in enumerate(lists):
+        for items, expected in lists:
             n = len(expected)
             if not n or size + n > _LIMIT:
                 rest.insert(0, functools.partial(_holds_items, items, expected))
                 continue
             size += n
-            self._lines.append(f"{', '.join(f'x{j}' for j in range(n))}, = l{k}")
-            self._require([f"x{j} is c{k}_{j}" for j in range(n)])
-            self._objects |= {f"c{k}_{j}": x for j, x in enumerate(expected)} | {f"l{k}": items}
+            self._lines.append(f"{', '.join(f'x{j}' for j in range(n))}, = {self._object(items)}")
+            self._require([f"x{j} is {self._object(x)}" for j, x in enumerate(expected)])
         if lookups[_LIMIT:]:
             rest.insert(0, functools.partial(_are_found, lookups[_LIMIT:]))
-        self._require([f"o{k}()" for k in range(len(rest))])
-        self._objects |= {f"o{k}": f for k, f in enumerate(rest)}
+        self._require([f"{self._object(f)}()" for f in rest])
+
+    def _object(self, value: Value) -> str:
+        """Return the source of an expression whose value is `value`, in the generated functions."""
+        if type(value) in _NUMBERS:
+            self._constants[f"object {len(self._constants)}"] = value
+            return _CONSTANT.format(len(self._constants) - 1)
+        name = f"o{len(self._objects)}"
+        self._objects[name] = value
+        return name
 
     def _require(self, terms: Sequence[str]) -> None:
         if terms:
@@ -147,7 +164,10 @@ class IdentityCheck:
             objects=", ".join(f"{o}=None" for o in given),
             handles=handles,
         )
-        code = _compiled(source)
+        code, known = _compiled(source), self._constants
+        constants = [known.get(c, c) if type(c) is str else c for c in code.co_consts]
+        code = code.replace(co_consts=tuple(constants))
+        assert all(map(operator.is_, code.co_consts, constants)), "constants were replaced"
         return types.FunctionType(code, _GLOBALS, code.co_name, tuple(given.values()))
 
 

@@ -7,7 +7,6 @@ expression. The module holds data alone.
 from __future__ import annotations
 
 __all__ = [
-    "AFFINE",
     "HEAD",
     "CELL",
     "CHANGES",
@@ -17,16 +16,11 @@ __all__ = [
     "SECOND",
     "CONDITIONS",
     "KNOWN",
-    "LINEAR",
     "RETURNS",
     "INDEX",
     "ITEMS",
     "REFUSED",
 ]
-
-# The gradient of `Scale`, which is no derivative on purpose; and one that is linear in `dout`.
-AFFINE = "dout * 3 + x * 0.125"
-LINEAR = "dout * (3 + x * 0.125)"
 
 HEAD = """
 import collections
