@@ -6,9 +6,10 @@ return something that is not 0 for a `dout` of 0. Each program is differentiated
 bits agree, and twice, where a loop may sum in another order.
 """
 
+import duograph as ms
 import numpy as np
 import pytest
-from duograph import Tensor, grad, jit, nn, ops
+from duograph import Parameter, Tensor, grad, jit, nn, ops
 
 CALLS = []
 
@@ -24,7 +25,7 @@ class Affine(nn.Cell):
 
 
 class Counted(nn.Cell):
-    """Doubles its input; every call of its `bprop` is recorded, with the sum of `dout`."""
+    """Doubles its input; every call of its `bprop` is recorded, so that it is not compiled."""
 
     def construct(self, x):
         return x * 2.0
@@ -166,6 +167,7 @@ def test_the_gradient_is_that_of_eager_execution(program, order):
         np.testing.assert_allclose(got, want, rtol=1e-6 * (order - 1), err_msg=str(numbers))
 
 
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_bprop_with_an_effect_runs_as_often_as_in_eager_execution(program):
     function = derivative(program, Counted(), 1)
@@ -197,3 +199,142 @@ def test_a_bprop_that_prints_does_so_as_often_as_in_eager_execution(program, cap
         for _ in range(2):
             np.testing.assert_allclose(compiled(x).asnumpy(), want, rtol=1e-6)
             assert capfd.readouterr().out.count("called") == eager, numbers
+
+
+WRITES = {
+    "assign": lambda cell: ops.assign(cell.count, cell.count + 1),
+    "augmented": lambda cell: setattr(cell, "count", cell.count.add_(1)),
+    "set_data": lambda cell: cell.count.set_data(cell.count + 1),
+    "item": lambda cell: cell.count.__setitem__(..., cell.count + 1),
+    "AssignAdd": lambda cell: ops.AssignAdd()(cell.count, Tensor(1.0)),
+    "attribute": lambda cell: setattr(cell, "number", cell.number + 1),
+    "list": lambda cell: cell.seen.append(1),
+    "dict": lambda cell: cell.table.update(n=cell.table["n"] + 1),
+    "global list": lambda cell: CALLS.append(1),
+}
+
+
+def writing_cell(write):
+    class Writing(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.count = Parameter(Tensor(0.0), name="count", requires_grad=False)
+            self.number, self.seen, self.table = 0, [], {"n": 0}
+
+        def construct(self, x):
+            return x * 2.0
+
+        def bprop(self, x, out, dout):
+            write(self)
+            return (dout * 3,)
+
+    return Writing()
+
+
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("where", ["compiled", "compiled function, derivative outside"])
+def test_what_a_bprop_writes_is_written(write, where):
+    CALLS.clear()
+    cell, x = writing_cell(write), Tensor([1.0, 2.0])
+    if where == "compiled":
+        function = jit(grad(lambda a: cell(a).sum()))
+    else:
+        compiled = jit(lambda a: cell(a).sum())
+        function = grad(compiled)
+    for n in range(1, 4):
+        np.testing.assert_array_equal(function(x).asnumpy(), [3.0, 3.0])
+        counts = [cell.count.item(), cell.number, len(cell.seen), cell.table["n"], len(CALLS)]
+        assert sorted(counts) == [0, 0, 0, 0, n]
+
+
+def test_a_bprop_that_writes_is_refused_in_strict_mode_with_its_name():
+    cell = writing_cell(WRITES["assign"])
+    with pytest.raises(
+        ms.errors.UnsupportedSyntaxError, match="its bprop writes to a Tensor"
+    ):
+        jit(grad(lambda a: cell(a).sum()), jit_syntax_level=ms.STRICT)(Tensor([1.0]))
+
+
+def test_a_replaced_bprop_is_noticed():
+    class Scaled(nn.Cell):
+        def construct(self, x):
+            return x * 2.0
+
+    def scaled(k):
+        return lambda self, x, out, dout: (dout * k,)
+
+    ms.set_context(stale_captures="recompile")
+    cell, x = Scaled(), Tensor([1.0])
+    gradient = jit(grad(lambda a: cell(a).sum()))
+    for change, want in [(None, 2.0), (3.0, 3.0), (5.0, 5.0), (None, 2.0), (3.0, 3.0)]:
+        if change is not None:
+            Scaled.bprop = scaled(change)
+        elif "bprop" in vars(Scaled):
+            del Scaled.bprop
+        for _ in range(3):
+            assert gradient(x).item() == want
+    factors = [4.0]
+    Scaled.bprop = lambda self, x, out, dout: (dout * factors[0],)
+    assert gradient(x).item() == 4.0
+    factors[0] = 6.0
+    assert gradient(x).item() == 6.0
+    ms.set_context(stale_captures="warn")
+
+
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_a_derivative_inside_another_calls_only_what_leads_to_its_inputs(mode):
+    """The inner derivative is with respect to `a`, on which the layer's input does not depend."""
+    layer = Counted()
+
+    def inner(a, b):
+        return (layer(b) * a).sum()
+
+    def outer(x):
+        return (grad(inner)(x, x) * x).sum()
+
+    CALLS.clear()
+    function = grad(outer) if mode == "eager" else jit(grad(outer), jit_level="O0")
+    got = function(Tensor([0.5, 2.0]))
+    assert CALLS == [2.5]  # once, for the outer derivative: dout is x
+    np.testing.assert_array_equal(got.asnumpy(), [0.5 * 5 + 0.0625, 2.0 * 5 + 0.25])
+
+
+def test_a_hook_runs_only_in_derivatives_that_reach_its_tensor():
+    seen = []
+
+    def inner(a, b):
+        c = b * 2.0
+        c.register_hook(lambda g: seen.append(g.asnumpy().tolist()))
+        return (c * a).sum()
+
+    def outer(x):
+        return (grad(inner)(x, x) * x).sum()
+
+    grad(outer)(Tensor([0.5, 2.0]))
+    assert seen == [[0.5, 2.0]]
+
+
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
+@pytest.mark.parametrize(
+    "write, read",
+    [
+        (WRITES["assign"], lambda cell: cell.count),
+        (WRITES["attribute"], lambda cell: cell.number),
+        (WRITES["list"], lambda cell: len(cell.seen)),
+        (WRITES["dict"], lambda cell: cell.table["n"]),
+        (WRITES["global list"], lambda cell: len(CALLS)),
+    ],
+    ids=["Parameter", "attribute", "list", "dict", "global list"],
+)
+def test_code_after_a_derivative_sees_what_the_bprop_wrote(write, read):
+    CALLS.clear()
+    cell, x = writing_cell(write), Tensor([1.0, 2.0])
+
+    @jit
+    def step(a):
+        return grad(lambda t: cell(t).sum())(a) * read(cell)
+
+    for n in range(1, 4):
+        np.testing.assert_array_equal(step(x).asnumpy(), [3.0 * n, 3.0 * n])

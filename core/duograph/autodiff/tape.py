@@ -237,10 +237,14 @@ def backward(
     take = cotangents.pop
     get = cotangents.get
     stop = set(leaves)
+    # an enclosing derivative records further tensors, from which no path leads to a leaf
+    leading = _leading_to(outputs, stop, start) if create_graph else None
     watch = runtime_state.watch
     fast = not create_graph and watch is None
 
     def give(edge: Edge, value: Cotangent) -> None:
+        if leading is not None and edge not in leading:
+            return
         have = get(edge)
         if have is None:
             cotangents[edge] = value
@@ -309,6 +313,34 @@ def backward(
         while pending:
             _tell(listener, leaves, pending.pop()[1], get)
     return [_at_leaf(leaf, get(leaf), create_graph) for leaf in leaves]
+
+
+def _leading_to(
+    outputs: Sequence[tuple[Edge | None, Cotangent | None]], leaves: set[Edge], start: int
+) -> set[Edge]:
+    """Return the edges between outputs and leaves: those that need a cotangent, leaves included.
+
+    The arguments are those of `backward`.
+    """
+    seen: set[Edge] = set()
+    waiting = [edge for edge, _ in outputs if edge is not None]
+    while waiting:
+        edge = waiting.pop()
+        if edge in seen:
+            continue
+        seen.add(edge)
+        if edge in leaves or edge.seq < start:
+            continue
+        if isinstance(edge, Output):
+            waiting.append(edge.node)
+        elif isinstance(edge, Node):
+            waiting.extend([p for p in edge.parents if p is not None])
+    found = leaves & seen
+    for edge in sorted(seen - leaves, key=lambda e: e.seq):  # operands before results
+        below = (edge.node,) if isinstance(edge, Output) else getattr(edge, "parents", ())
+        if edge.seq >= start and any(p in found for p in below):
+            found.add(edge)
+    return found
 
 
 def _last_uses(

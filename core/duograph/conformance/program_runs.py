@@ -25,6 +25,7 @@ import numpy as np
 import duograph as ms
 from duograph import nn, ops
 
+from ..context import settings
 from ..tensor import Tensor
 from .compare import difference_of, printed_words, same_words, snapshot, without_location
 
@@ -298,6 +299,8 @@ def _called(
         except Exception as error:  # noqa: BLE001 (an exception is an effect to compare)
             seen.error = (type(error), snapshot(error.args), error)
     seen.printed = printed_words(out.getvalue())
+    if settings.debug:  # which calls a `bprop` once more, line by line, to check it
+        seen.printed = [word for word in seen.printed if word != "bprop"]
     for name in space.get("WATCH", ()):
         seen.state[name] = snapshot(eval(_expression(name), space))
     seen.state["the arguments"] = snapshot(arguments)

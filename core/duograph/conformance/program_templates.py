@@ -7,6 +7,7 @@ expression. The module holds data alone.
 from __future__ import annotations
 
 __all__ = [
+    "BPROP",
     "HEAD",
     "CELL",
     "CHANGES",
@@ -21,6 +22,9 @@ __all__ = [
     "ITEMS",
     "REFUSED",
 ]
+
+# What the own gradient of `Scale` returns; it is no derivative, so that its use shows.
+BPROP = "return (dout * 3 + x * 0.125,)"
 
 HEAD = """
 import collections

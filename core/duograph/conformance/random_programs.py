@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .program_runs import Program
-from .program_templates import CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
+from .program_templates import BPROP, CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
 from .random_expressions import ExpressionWriter, Scope
 
 if TYPE_CHECKING:
@@ -573,6 +573,8 @@ def program(choose: Callable[[int], int]) -> Program:
     """
     writer = ProgramWriter(choose)
     source = writer.program()
+    if choose(3) == 0:  # a printed word shows how often a `bprop` runs, and in which order
+        source = source.replace(BPROP, f'print("bprop")\n        {BPROP}')
 
     def inputs() -> tuple[Array, ...]:
         drawn = [[NUMBERS[choose(len(NUMBERS))] for _ in range(3)] for _ in range(2)]

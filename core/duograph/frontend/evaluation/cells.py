@@ -259,7 +259,9 @@ def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> V
     capture_attributes(ev, cell)
     ev.captures.method(cell, "construct", cell.construct)
     run: Callable[..., Value] = lambda *a, **k: call(ev, cell.construct, a, k)  # noqa: E731
+    ev.captures.class_attribute(type(cell), "bprop")
     if hasattr(type(cell), "bprop"):
+        ev.captures.method(cell, "bprop", getattr(cell, "bprop"))  # noqa: B009
         run = lambda *a, **k: call_with_bprop(ev, cell, a, k)  # noqa: E731
     whole: Callable[[], Value] = functools.partial(run, *args, **kwargs)
     if cell._float_type is not None:

@@ -283,7 +283,17 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     several = isinstance(result, (tuple, list))
     out: Value = tuple(results[i] for i in outs) if several else results[0]
     dout: Value = tuple(douts[i] for i in outs) if several else douts[0]
-    found, _ = _run_and_undo_in(ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {}))
+    found, changes = _run_and_undo_in(
+        ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {})
+    )
+    if changes:  # code after the derivative would not see them
+        what = "a Tensor" if changes[0][0].kind == "slot" else "an object"
+        raise UnsupportedSyntaxError(
+            f"{type(cell).__name__}: its bprop writes to {what} that existed before; a compiled "
+            "derivative has no place for that",
+            construct="bprop",
+            remedy="Write in construct or after the derivative, or do not compile",
+        )
     grads = _gradients(ev, backward, cell, args, indices, found)
     outer = list(dict.fromkeys([*forward.outer, *backward.outer]))
     graph = forward.closed(exports.columns[0], outer)
