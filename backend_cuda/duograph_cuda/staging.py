@@ -1,10 +1,12 @@
-"""Uploads host arrays through page-locked buffers, so that no upload waits for the device.
+"""Uploads host arrays through page-locked buffers, so that the upload does not wait for kernels.
 
-The driver may read page-locked memory after the call that started the copy has returned, so the
-caller could change the array too early. Memory that is not page-locked is copied in chunks, and the
-driver waits for earlier kernels. `Staging` therefore copies an array to its own page-locked buffer
-and starts the transfer from there. A CUDA event tells when the buffer is free again. `CudaDevice`
-and `exchange` call this module.
+If the driver copies an array that is not page-locked, the call waits for the kernels that were
+queued before. If the array is page-locked, the call returns before the driver has read the array,
+and the caller could change it too early. `Staging` therefore copies an array of more than
+`IMMEDIATE` and at most `LARGEST` bytes to a page-locked buffer of its own and queues the transfer
+from there. A CUDA event tells when the buffer is free again. The driver copies smaller arrays at
+once; the upload of a larger array waits until it is finished. Downloads of results that are read
+later use the same buffers. `CudaDevice` and `exchange` call this module.
 """
 
 from __future__ import annotations

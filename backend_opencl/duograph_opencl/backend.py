@@ -78,7 +78,10 @@ class OpenCL(GridBackend):
         return self.device(device_id).timer()
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Time each matmul tile size on a device and store the best; yield lines of a report."""
+        """Time each matmul tile size on a device and choose the fastest; yield lines of a report.
+
+        The choice holds for this process, and for later ones by a file in the disk cache.
+        """
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)

@@ -59,13 +59,16 @@ _EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticErro
 
 
 def kinds_of(function: Callable[..., object], bound: int = 0) -> Options:
-    """Return the parameters of a function that `check_kinds` checks: bools, ints and strings.
+    """Return the parameters of a function that `check_kinds` checks.
 
-    Returns (position, name, annotation, whether None is allowed) for each. A keyword-only parameter
-    gets a position beyond all others.
+    These are the parameters that are annotated as bool, int or str, also with ``| None``. Each is a
+    tuple (position, name, annotation, whether None is allowed). A keyword-only parameter gets a
+    position beyond all others.
 
     Args:
-        bound: how many leading parameters `check_kinds` does not receive: 1 for a method.
+        function: the function.
+        bound: how many leading parameters `check_kinds` does not receive, and positions do not
+            count: 1 for a method.
     """
     found = []
     for name, annotation in function.__annotations__.items():
@@ -186,11 +189,18 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
 def refuse_data(
     cls: type, args: tuple[object, ...], kwargs: dict[str, object], error: Exception | None = None
 ) -> None:
-    """Raise ArgumentError if a layer's constructor got Tensors in place of its options.
+    """Raise ArgumentError if a layer's class was called with data, as in ``nn.ReLU(x)``.
 
-    The user then called the class with data, as in ``nn.ReLU(x)`` for ``nn.ReLU()(x)``. `args` and
-    `kwargs` are the constructor's arguments; `error` is the exception that it raised, or None if
-    it has not been called. Returns if the arguments show no such mistake.
+    The user meant ``nn.ReLU()(x)``. Evidence of it is a Tensor among the constructor's arguments
+    for a parameter that, by its annotation, takes only numbers, bools, strings or sequences. If
+    there is none, or if `cls` has no `construct` method, the function returns without an error.
+
+    Args:
+        cls: the class.
+        args, kwargs: the arguments of its constructor.
+        error: the exception that the constructor raised; it becomes the cause of the new one. None
+            if the constructor has not been called. A Tensor among arguments that its signature
+            cannot take is evidence too in this case, and only in this case.
     """
     values = (*args, *kwargs.values())
     if not hasattr(cls, "construct") or not any(isinstance(x, Tensor) for x in values):
@@ -227,14 +237,17 @@ _OPTION = re.compile(r"((int|float|bool|str|None|tuple|list|Sequence)\b|[][ |,.]
 
 
 def _with_an_object(owner: str, error: ArgumentError) -> ArgumentError:
-    """Add to the error of a layer's class for a wrong call how an object of it takes data."""
+    """Extend the message of an error for a wrong call of a layer's class; return the error.
+
+    The added text says how an object of the class, whose name is `owner`, is called with data.
+    """
     made = f"{owner}()" if f"wanted {owner}()" in str(error) else f"{owner}(...)"
     error.args = (f"{error}. An object of {owner} takes the data: {made}(x)",)
     return error
 
 
 def _is_public(cls: type) -> bool:
-    """Return whether users find a class in one of the packages around its module."""
+    """Return whether a package that contains the class's module has the class as an attribute."""
     names = cls.__module__.split(".")
     packages = [sys.modules.get(".".join(names[:i])) for i in range(1, len(names) + 1)]
     return any(vars(p).get(cls.__name__) is cls for p in packages if hasattr(p, "__path__"))
@@ -265,10 +278,14 @@ def refuse_arity(
 
 
 def is_ours_to_explain(error: Exception) -> bool:
-    """Return whether only code of duograph and NumPy raised an exception of Python or NumPy.
+    """Return whether a wrapper should replace an exception by one of duograph (see `explained`).
 
-    The exception of a function that the user passed is not ours, nor is Python's error for a wrong
-    number of arguments, which the wrapper's own frame raises.
+    That holds if the exception is a TypeError, ValueError, LookupError, AttributeError,
+    ArithmeticError or MemoryError of Python or NumPy, and if all frames of its traceback below the
+    wrapper are code of duograph, NumPy or Python's standard library. It does not hold for an
+    exception of a function that the user passed, for Python's error about a wrong number of
+    arguments (which has no frame below the wrapper), for an exception whose cause is an error of
+    duograph, or for one that says "; wanted " itself, unless it is a plain TypeError or ValueError.
     """
     if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
         return False
@@ -292,8 +309,11 @@ def explained(
 ) -> DuographError:
     """Return the exception of duograph that explains a failed call.
 
+    It is an IndexRangeError for an IndexError, a DeviceMemoryError for a MemoryError, an
+    ArgumentValueError for a ValueError or OverflowError, and otherwise an ArgumentError.
+
     Args:
-        module: module from which users import the function.
+        module: name of the module that defines the function.
         short: the function's name in the module.
         args, kwargs: arguments of the call.
         error: the exception of Python or NumPy that the call raised.

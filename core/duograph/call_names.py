@@ -1,15 +1,18 @@
-"""Puts the name of what the user's line called at the head of an error's message.
+"""Makes an error's message begin with the function or layer that the user's source line called.
 
-A public function, method or layer is made of ops, and an error of an op names the op: "concat: got
-axis 2" for a line that calls `ops.cat`. Where the error leaves the function, `name_call` replaces
-the head by the function's name, and the names of arguments by those of the function. `name_cell`
-does the same for a Cell of the library; a container adds the place, as in "Dense
-(SequentialCell[2]): got ...". The outermost call that the user's line made counts. An error that
-code of the user raised or passed on keeps its head.
+A public function, method or layer is implemented by ops, and the message of an op's error begins
+with the op's name: "concat: got axis 2", although the user's line calls `ops.cat`. The name before
+the colon is the *head* of the message. Whenever the error leaves a public function, `name_call`
+replaces the head by the function's name, and names of arguments by those of its parameters; so the
+outermost function, which the user's line called, has the last word. `name_cell` does the same when
+the error leaves a Cell (a layer) of duograph. If the Cell is inside a container, the head also says
+where: "Dense (SequentialCell[2]): got ...". An error whose traceback has a frame of the user's code
+keeps its head.
 
-Line by line, the wrappers of public functions and `Cell.__call__` call these functions. Compiled
-code calls them while it is traced; a graph node keeps the `Link`s of the open calls, for errors
-that only a run finds. All of this happens only after an error.
+In eager mode, the wrappers of public functions and `Cell.__call__` call this module if an error
+passes them. In compiled mode, the front end calls it if an error passes them while the function is
+traced. The front end also stores in each graph node the calls (`Link`s) inside which the node was
+made, from which `name_chain` makes the head of an error that the node raises at run time.
 """
 
 from __future__ import annotations
@@ -98,8 +101,9 @@ def state_of(error: DuographError) -> State:
 def called(chain: Sequence[Link]) -> str:
     """Return the name for messages of an error that was raised inside a chain of calls.
 
-    That is the outermost layer, with its place in a container around it; without a Cell in the
-    chain the outermost function.
+    That is the outermost layer, with its place in the containers around it: "Dense
+    (SequentialCell[2])". If the chain has no layer, it is the innermost container or wrapper, and
+    without any Cell the outermost function.
     """
     root, place, last = "", "", ""
     for name, role, key in chain:
@@ -116,7 +120,10 @@ def called(chain: Sequence[Link]) -> str:
 
 
 def call_name_of(function: object) -> str:
-    """Return the name by which users call a function, primitive or op; "" if only we call it."""
+    """Return the name by which users call a function, primitive or op.
+
+    The result is "" if only duograph itself calls it.
+    """
     found = getattr(function, "call_name", "") or getattr(
         getattr(function, "op", None), "call_name", ""
     )
@@ -124,7 +131,11 @@ def call_name_of(function: object) -> str:
 
 
 def key_of(cells: Mapping[str, object], cell: int) -> str:
-    """Return how a container reaches the Cell of an id: "[2]", ".head"; "" if it does not."""
+    """Return how a container reaches one of its Cells, such as "[2]" or ".head".
+
+    `cells` are the container's Cells by name, and `cell` is the `id` of the Cell. The result is ""
+    if the container does not hold it.
+    """
     for name, value in cells.items():
         if id(value) == cell:
             return f"[{name}]" if name.isdigit() else f".{name}"
@@ -138,15 +149,20 @@ def leave(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Make an error that leaves a public function name that function; shorten its traceback.
+    """Rename the head of an error's message as the error leaves a function; shorten its traceback.
 
-    The message then begins with `name`, unless the user's code raised the error. The framework's
-    own frames are hidden from the traceback.
+    The head is the name of an op or of an inner function before the message's first colon. `name`
+    replaces it, and the names of the function's parameters replace those of the op's arguments. The
+    message stays as it is if it has no such head, if `name` is "", if the error's class has
+    `names_call` False, if code of the user is in the traceback, or if the head is final
+    (`State.is_named`). In all cases `hide_own_frames` removes frames of duograph from the
+    traceback.
 
     Args:
         error: the error, being raised.
         name: of the function, as the user wrote it; "" for one that only the framework calls.
-        function, args, kwargs: the function and the arguments of the call, for their names.
+        function, args, kwargs: the function and the arguments of the call, by which the parameters
+            with the values in the message are found; None if there is no such function.
     """
     if name and error.names_call and not is_users(error.__traceback__):
         given = {} if function is None else _given(function, args, kwargs or {})
@@ -155,12 +171,15 @@ def leave(
 
 
 def name_call(error: DuographError, name: str, given: Mapping[str, object] | None = None) -> None:
-    """Put the name of a function at the head of a message that begins with an inner one.
+    """Replace the head of an error's message by the name of a function that the error leaves.
+
+    The head is the name of an op or of an inner function before the message's first colon.
 
     Args:
-        error: unchanged if its class says something about an op itself, such as a missing kernel.
+        error: the error; unchanged if its class has `names_call` False, or its head is final.
         name: of the function.
-        given: the values of the function's parameters, to name them as the function does.
+        given: values of the function's parameters, by name. An argument in the message is named
+            after the parameter that has its value. None if they are unknown.
     """
     if not error.names_call or state_of(error).is_named or not error.args:
         return
@@ -211,14 +230,21 @@ def name_cell(error: DuographError, cell: Any) -> None:
 
 
 def name_chain(error: DuographError, chain: Sequence[Link]) -> None:
-    """Put the name for a chain of calls at the head of a message, for an error of a graph node."""
+    """Replace the head of the message of a graph node's error by `called(chain)`; make it final.
+
+    `chain` are the calls inside which the node was made.
+    """
     if error.names_call and not state_of(error).is_named and error.args and chain:
         _put_head(error, called(chain))
     state_of(error).is_named = True
 
 
 def _put_head(error: DuographError, name: str, inner: str = "") -> None:
-    """Replace the head of a message if it names an op, a function, or the call `inner`."""
+    """Replace the head of an error's message by `name`, if it has one of the expected heads.
+
+    These are the name of an op or function, `inner` (the name that an inner call was given), and
+    the class in `inner` or in `name`.
+    """
     text = str(error.args[0])
     found = _HEAD.match(text)
     kind = name.partition(" (")[0]

@@ -66,14 +66,20 @@ _kernel_caches: list[tuple[dict[Hashable, Function], dict[Hashable, Function]]] 
 
 
 def kernel_cache() -> dict[Hashable, Function]:
-    """Return a new dict for functions that run prepared op calls; `drop_tables` clears it."""
+    """Return a new dict for functions that run prepared op calls, which `drop_tables` clears.
+
+    A prepared call is a kernel found for given operand types and attributes.
+    """
     made: dict[Hashable, Function] = {}
     _kernel_caches.append((made, {}))
     return made
 
 
 def drop_tables() -> None:
-    """Clear all caches of prepared calls, after an op's rules or the device changed."""
+    """Clear all caches of prepared calls (kernels found for operand types and attributes).
+
+    It is called after an op's rules or the device changed.
+    """
     clear_cached_calls()
     for pair in _kernel_caches:
         for cache in pair:
@@ -85,7 +91,8 @@ def drop_tables() -> None:
 def exchange_tables() -> None:
     """Switch all prepared calls between two forms: with and without reports to observers.
 
-    Both forms are kept, so that a profiler can be switched on and off at every step.
+    A prepared call is a kernel found for operand types and attributes; observers are, for example,
+    profilers. Both forms are kept, so that a profiler can be switched on and off at every step.
     """
     exchange_cached_calls()
     for cache, other in _kernel_caches:
@@ -95,7 +102,10 @@ def exchange_tables() -> None:
 
 
 def rules_changed() -> None:
-    """Discard prepared calls, traced bodies and compiled code, after an op's rule was replaced."""
+    """Discard all that depends on the rules of ops, after one was replaced.
+
+    These are prepared calls (kernels found for operand types), traced bodies and compiled code.
+    """
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     drop_tables()
@@ -242,7 +252,7 @@ class Op:
         return made
 
     def forget_calls(self) -> None:
-        """Discard the prepared calls of an op, in eager mode and of backends."""
+        """Discard the op's prepared calls, the kernels found for given operand types."""
         self.table.clear()
         self.other_table.clear()
         self.prepared = {}
@@ -482,9 +492,9 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite op computes in float for integer or bool operands.
+        """Return whether the op converts integer or bool operands of these types to float.
 
-        This is so if it has attributes that are real numbers.
+        That is so for a composite op that has attributes that are real numbers.
         """
         return (
             self.is_composite
@@ -539,7 +549,10 @@ class Op:
         return self.dtypes is not None and dtype in self.dtypes
 
     def no_storage(self, dtype: DType) -> DTypeError:
-        """Return the error for an operand or result whose dtype can only be stored."""
+        """Return the error for an operand or result whose dtype can only be stored.
+
+        Ops cannot compute with such a dtype.
+        """
         return DTypeError(
             f"{self.name}: got {dtype.name}, which stores values and computes nothing; cast to "
             f"float32 before, as with x.astype(float32), and back after"

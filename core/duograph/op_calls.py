@@ -66,7 +66,11 @@ def make_functions(op: Op, kinds: list[str], name: str = "") -> tuple[Function, 
 
 
 def _binary(op: Op, name: str) -> tuple[Function, Function]:
-    """Return the two functions of `make_functions` for an op of two tensors without attributes."""
+    """Return two functions that apply an op of two tensors without attributes.
+
+    The first takes any arguments of the op; the second, for Python's operators, takes positional
+    operands only. Error messages call the op `name`, or by its own name if `name` is "".
+    """
     table = op.table
 
     def binary(x: Any, y: Any) -> Any:
@@ -104,7 +108,11 @@ def _binary(op: Op, name: str) -> tuple[Function, Function]:
 
 
 def _unary(op: Op, name: str) -> tuple[Function, Function]:
-    """Return the two functions of `make_functions` for an op of one tensor without attributes."""
+    """Return two functions that apply an op of one tensor without attributes.
+
+    The first takes any arguments of the op; the second, for Python's operators, takes a positional
+    operand only. Error messages call the op `name`, or by its own name if `name` is "".
+    """
     table = op.table
 
     def unary(x: Any) -> Any:
@@ -131,7 +139,10 @@ def _unary(op: Op, name: str) -> tuple[Function, Function]:
 
 
 def _general(op: Op, name: str) -> Function:
-    """Return a new function that binds any arguments to the op's parameters and applies it."""
+    """Return a function that binds any arguments to the op's parameters and applies the op.
+
+    Error messages call the function `name`, or by the op's own name if `name` is "".
+    """
 
     def general(*args: object, **kwargs: object) -> object:
         try:

@@ -60,7 +60,7 @@ def _parameters_of_caller() -> tuple[str, ...]:
 
 
 def warn_moot(owner: str) -> None:
-    """Warn, once in a process, that a callable as a whole has no meaning here."""
+    """Warn, once in a process, that the whole callable `owner` has no meaning in duograph."""
     _warn([OPTIONS[owner, ""]])
 
 

@@ -262,7 +262,10 @@ class Parameter(Tensor):
     inited_param: Tensor | None = None
 
     def init_data(self, *_: object, **__: object) -> Parameter:
-        """Run the Initializer of a Parameter made with `init`, and return the Parameter."""
+        """Compute the value of a Parameter created with an initializer; return the Parameter.
+
+        Nothing is computed if the Parameter has its value already. The arguments are ignored.
+        """
         materialise(self)
         return self
 
@@ -318,10 +321,10 @@ class Parameter(Tensor):
 
 
 def whole_type(tensor: Tensor) -> TensorType:
-    """Return the type that compiled code sees of a tensor, which has no device.
+    """Return the type (dtype and shape, without a device) by which compiled code knows a tensor.
 
-    For a Parameter that is divided among ranks it is the type of the whole tensor, if the process
-    runs partitioned programs; otherwise it is the type of this rank's part.
+    For a Parameter that is divided among ranks, it is the type of the whole tensor if programs that
+    are compiled now are partitioned among ranks, else the type of this rank's part.
     """
     placement = getattr(tensor, "_placement", None)
     if placement is None or dividing() is None:
@@ -373,7 +376,11 @@ class ParameterTuple(tuple[Parameter, ...]):
         return super().__new__(cls, items)
 
     def clone(self, prefix: str, init: Init = "same") -> ParameterTuple:
-        """Return a tuple of copies of all Parameters, whose names begin with ``prefix.``."""
+        """Return a tuple of copies of all Parameters; each copy's name is ``prefix.NAME``.
+
+        With `init` "same", a copy gets the value of its original; otherwise `init` is an
+        initializer or its name, which makes a new value.
+        """
         if not isinstance(prefix, str) or not prefix:
             raise ArgumentValueError(f"ParameterTuple.clone: got prefix={prefix!r}; wanted a name")
         made = []

@@ -102,3 +102,30 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path, torch_names):
     save(tmp_path / "a.pt", {"x": Saved(storage, 0, (5,), (1,))}, {"0": np.ones(4, np.float32)})
     with pytest.raises(ValueError, match="reaches beyond its storage"):
         read(tmp_path / "a.pt")
+
+
+def test_lists_are_kept_and_plain_values_are_named(tmp_path, torch_names, capsys):
+    storage = Storage(torch_names.FloatStorage, "0", 3)
+    parts = [Saved(storage, k, (), ()) for k in range(3)]
+    content = {"layers": [parts[0], {"w": parts[1]}], "pair": (parts[2], 4), "epoch": 7, "none": {}}
+    save(tmp_path / "a.pt", content, {"0": np.arange(3, dtype=np.float32)})
+    found = read(tmp_path / "a.pt")
+    assert {k: v.item() for k, v in found.items()} == {
+        "layers.0": 0, "layers.1.w": 1, "pair.0": 2
+    }  # fmt: skip
+    assert "left out, since no tensors: pair.1, epoch\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("outer", ["a.b", "a.0"])
+def test_two_tensors_of_one_name_are_an_error(tmp_path, torch_names, outer):
+    one = Saved(Storage(torch_names.FloatStorage, "0", 1), 0, (), ())
+    inner = {"b": one} if outer == "a.b" else [one]
+    save(tmp_path / "a.pt", {outer: one, "a": inner}, {"0": np.zeros(1, np.float32)})
+    with pytest.raises(ValueError, match=f"two tensors have the name {outer}"):
+        read(tmp_path / "a.pt")
+
+
+def test_a_list_is_no_state_dict(tmp_path, torch_names):
+    save(tmp_path / "a.pt", [1, 2], {})
+    with pytest.raises(ValueError, match="holds list; wanted a state dict"):
+        read(tmp_path / "a.pt")

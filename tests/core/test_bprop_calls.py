@@ -250,9 +250,7 @@ def test_what_a_bprop_writes_is_written(write, where):
 
 def test_a_bprop_that_writes_is_refused_in_strict_mode_with_its_name():
     cell = writing_cell(WRITES["assign"])
-    with pytest.raises(
-        ms.errors.UnsupportedSyntaxError, match="its bprop writes to a Tensor"
-    ):
+    with pytest.raises(ms.errors.UnsupportedSyntaxError, match="its bprop writes to a Tensor"):
         jit(grad(lambda a: cell(a).sum()), jit_syntax_level=ms.STRICT)(Tensor([1.0]))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from .. import ops
+from ..autodiff.pytrees import rebuilt
 from ..dtype import float32
 from ..nn import _check
 from ..parameter import Parameter
@@ -25,7 +26,7 @@ def _mapped(value: N, function: Callable[[Tensor], Tensor]) -> N:
     Returns the results in the structure of `value`.
     """
     if isinstance(value, (tuple, list)):
-        return cast("N", type(value)(_mapped(v, function) for v in value))
+        return cast("N", rebuilt(value, [_mapped(v, function) for v in value]))
     return cast("N", function(cast("Tensor", value)))
 
 

@@ -60,8 +60,9 @@ class Anomaly:
             then those of its callers.
         result: a description of the values that were computed.
         operands: a description of each value that they were computed from.
-        began: whether the op produced the NaN or infinity. False if a value that it read, such as
-            data or a Parameter, already had a NaN.
+        began: True if the op itself produced the NaN or infinity. False if `kind` is "NaN" and one
+            of the values that the op read, such as data or a Parameter, had a NaN already. An
+            infinity in the values that the op read does not make it False.
     """
 
     kind: str

@@ -6,12 +6,12 @@ functions must not change a container in place, because it belongs to the user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..tensor import Tensor
 
-__all__ = ["mapped", "tensors_of"]
+__all__ = ["mapped", "rebuilt", "tensors_of"]
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:
@@ -24,6 +24,15 @@ def tensors_of(value: object) -> Iterator[Tensor]:
     elif isinstance(value, dict):
         for v in value.values():
             yield from tensors_of(v)
+
+
+def rebuilt(value: Any, items: Sequence[object]) -> Any:
+    """Return a tuple or list of the class of `value`, with other items.
+
+    The class may be a namedtuple, whose constructor takes the items one by one.
+    """
+    kind = type(value)
+    return kind(*items) if isinstance(value, tuple) and hasattr(kind, "_fields") else kind(items)
 
 
 def mapped(value: object, function: Callable[[Tensor], object]) -> Any:

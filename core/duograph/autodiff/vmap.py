@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from ..errors import ArgumentError, ArgumentValueError
 from ..ops.joining import stack
 from ..tensor import Tensor
+from .pytrees import rebuilt
 
 __all__ = ["vmap"]
 
@@ -128,7 +129,7 @@ def _item(value: Any, axis: Axes, k: int) -> object:
         return value
     if isinstance(value, (tuple, list)):
         pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
-        return type(value)(_item(v, a, k) for v, a in pairs)
+        return rebuilt(value, [_item(v, a, k) for v, a in pairs])
     index = (slice(None),) * (axis % value.ndim) + (k,)
     return value[index]
 

@@ -493,9 +493,13 @@ def copying(
 ) -> AbstractContextManager[observers.Report]:
     """Return a context manager whose `with` block is reported to observers as one copy.
 
-    Observers are objects that users register to be told of kernels, copies and compilations. They
-    receive `name` (such as "from device"), the backend's name with `device_id`, and `nbytes`, the
-    number of bytes copied.
+    Observers are objects that users or plugins register to be notified of kernels, copies and
+    compilations. The block may set `happened` of the yielded object to False if it copies nothing.
+
+    Args:
+        name: "to device", "from device" or "between devices".
+        backend, device_id: the device, which is reported as, for example, "CUDA:0".
+        nbytes: number of bytes that the block copies.
     """
     return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
 

@@ -46,9 +46,10 @@ class PreparedCall:
             caller may let the call write the result into the operand's memory.
         infallible: `run` never raises. The memory planner lets a step overwrite a donated buffer
             only if that step and all later ones are infallible.
-        packings: operand number -> a function that returns a `Packing`, or None. The `Packing`
-            describes the same call with this operand packed (rearranged in memory in advance). The
-            results are equal bit for bit.
+        packings: operand number -> a function without arguments, for each operand that may be
+            packed (rearranged in memory before the call, so that the kernel reads it faster). The
+            function returns a `Packing`, which holds a call that reads the packed operand and whose
+            results are equal bit for bit, or None if there is no such call.
         fuse_consumer: function that fuses this call with the only reader of its result into one
             call whose results are equal bit for bit, or returns None. The fused call's operands are
             those of this call, then those of the reader without the result. It may be fused with

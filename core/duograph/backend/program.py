@@ -46,7 +46,9 @@ class Step:
         results: slots that it writes.
         single: whether the call returns one buffer handle rather than a tuple of handles.
         name: name of the op.
-        pure: whether the results depend on the operands alone and share no memory with them.
+        pure: True if the step is a kernel of an op without side effects, so that its results depend
+            on the operands alone and have memory of their own. False for all other steps, such as
+            Python code and calls of NumPy on the host.
         op: the op, so that a backend can compute the step in its own way; None for a step that only
             `call` can run, such as a copy. A fused region is the op `region`.
         types: types of the operands, then of the results; None for an absent operand. A type may
@@ -54,9 +56,10 @@ class Step:
             is not an instruction.
         attributes: the op's attributes; those of a region are its graph, ``body``.
         spans: locations in the user's source, for messages; several for a fused region.
-        views: operand number -> how the operand lies in the buffer of its slot, which has as many
-            elements as `View.size` says; only operands that are in the call's `layouts` can occur.
-            All other operands are dense.
+        views: operand number -> the shape, strides and offset with which `call` reads the operand
+            from the buffer in its slot; `View.size` is the number of elements of the buffer. Each
+            operand without an entry fills its buffer in C order. Only operands for which `call` has
+            an entry in `layouts` can have one here.
     """
 
     call: PreparedCall
@@ -97,10 +100,11 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Exception of a native program that meets a value it cannot compute with.
+    """Raised by a native program (one C call for a whole graph) for a value that it cannot handle.
 
-    An example is an int of more than 64 bits. The program raises it before it has changed any
-    buffer of the caller, which then runs the program's instructions one by one in Python.
+    An example is an int of more than 64 bits. The program must not have changed the buffer of any
+    parameter before. The core catches the exception and runs the graph again from the beginning,
+    one instruction after another from Python.
     """
 
 
@@ -132,10 +136,12 @@ class Loop:
 
     Attributes:
         predicate: slot of the condition; the body aliases it to the next iteration's condition.
-        carries: slots (carry, next, spare) of each loop variable: the body reads `carry` and writes
-            `next`. After an iteration `carry` names the memory of `next`, and `next` that of
-            `spare` (after the first iteration) or the former memory of `carry` (later). Before the
-            loop, `carry` is an alias of the initial value.
+        carries: three slots (carry, next, spare) for each loop variable. The body reads the
+            variable from `carry` and writes its next value to `next`. Before the loop, `carry` is
+            an alias of the initial value, which the loop must not overwrite. After each iteration
+            `carry` is made to refer to the memory of `next`. At the same time `next` is made to
+            refer to the memory of `spare` after the first iteration, and to the former memory of
+            `carry` after each later one.
         body: instructions of one iteration.
     """
 
@@ -174,11 +180,12 @@ class Program:
             rather than a buffer handle. A call takes and returns Python numbers for such slots.
         sizes: size in bytes of the value in each slot, indexed by slot.
         places: offset in bytes of each slot's value from the start of the arena, indexed by slot;
-            -1 for parameters, constants, results and aliases, which are not in the arena.
-        shares: slot -> slot of the result in whose memory its value is kept until the result
-            overwrites it.
-        arena: bytes of the arena, the one block of memory that a call needs for all intermediate
-            values; results are allocated separately.
+            -1 for a slot whose value is not in the arena: parameters, constants, results, aliases,
+            the slots in `shares`, and slots that no instruction writes.
+        shares: slot of an intermediate value -> slot of the result in whose memory the value is
+            stored, until the result overwrites it.
+        arena: bytes of the arena, the one block of memory that a call needs for the intermediate
+            values that are not in `shares`; results are allocated separately.
         outputs: slots of the results.
         single: whether the call returns one handle rather than a tuple of handles.
         donations: position of an output -> position of the parameter whose buffer the output may
@@ -186,9 +193,11 @@ class Program:
         level: the jit level (amount of optimisation) that the user chose, "O1" or "O2"; at O1 there
             is no control flow.
         types: the type of the value in every slot, as the instruction that writes it declares.
-        updates: position of an output -> position of the parameter whose new value it is. It
-            contains all pairs of `donations`. A backend that can write more of these outputs into
-            their parameter's buffer says so in `LinkedProgram.donations`.
+        updates: position of an output -> position of the parameter that gets the output as its new
+            value after the call, such as a weight that an optimiser step changes. `donations` are
+            the pairs among them in which the output may overwrite the parameter's buffer during the
+            call. A backend that can do so for more of the pairs says so in
+            `LinkedProgram.donations`.
     """
 
     instructions: tuple[Instruction, ...]

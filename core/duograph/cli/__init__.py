@@ -72,8 +72,11 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand of the `duograph` command line and return the exit status.
 
-    `arguments` default to those of the process. Mistakes of the user, and errors of duograph, are
-    printed in one line.
+    `arguments` are the words after "duograph"; None means those of the process. Mistakes of the
+    user, and errors of duograph, are printed to standard error without a traceback.
+
+    Raises:
+        SystemExit: argparse has printed the help, or an error about the arguments.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["run"]:  # what follows the program's name is its own
@@ -94,7 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    """Run the chosen subcommand; return its exit status. Expected errors are printed."""
+    """Run the chosen subcommand; return its exit status.
+
+    For a `UsageError`, a `CommandError`, an OSError and an error of duograph, it prints the message
+    to standard error; the status is 2 for a `UsageError` and 1 for the others. The status is 130
+    after Ctrl-C, and 141 if nobody reads standard output any more. Other exceptions pass.
+    """
     name = f"duograph {chosen.command}"
     try:
         status: int = chosen.run(chosen)

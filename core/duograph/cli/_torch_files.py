@@ -14,6 +14,7 @@ import io
 import math
 import pathlib
 import pickle
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,15 @@ class _Storage:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Rebuilds dictionaries of tensors as NumPy arrays, and refuses everything else."""
+    """Unpickler that rebuilds tensors as NumPy arrays and refuses objects of other classes.
+
+    Python's own plain values, such as dicts, numbers and strings, are allowed.
+
+    Args:
+        file: the pickle `data.pkl`.
+        archive: the zip archive of `torch.save`, with the bytes of the storages.
+        folder: path in the archive of the folder that holds `data.pkl`, ending with "/", or "".
+    """
 
     def __init__(self, file: io.BytesIO, archive: zipfile.ZipFile, folder: str) -> None:
         super().__init__(file)
@@ -80,9 +89,13 @@ def _tensor(
     strides: tuple[int, ...],
     *rest: object,
 ) -> Array:
-    """Return a strided tensor of a pickle as an array.
+    """Return a strided view of a 1-d storage as a dense NumPy array.
 
-    It replaces `torch._utils._rebuild_tensor_v2`, which the pickle calls.
+    A pickle of tensors calls `torch._utils._rebuild_tensor_v2`; this function takes its place and
+    ignores its further arguments `rest`. `offset` and `strides` count elements.
+
+    Raises:
+        pickle.UnpicklingError: an element lies outside the storage.
     """
     if math.prod(shape) == 0:
         return np.zeros(shape, storage.dtype)
@@ -95,10 +108,14 @@ def _tensor(
 
 
 def read(path: pathlib.Path) -> dict[str, Array]:
-    """Read a state dict; return NumPy arrays by name. The keys of nested dicts are joined by dots.
+    """Read a state dict; return NumPy arrays by name.
+
+    The keys of nested dicts, and the positions in lists, are joined by dots. Other values, such as
+    the number of an epoch, are left out, and a line on the standard error output names them.
 
     Raises:
-        ValueError: the file is damaged, or holds something other than tensors.
+        ValueError: the file is damaged or older than PyTorch 1.6, is no dict, holds objects of
+            other classes than tensors and plain values, or gives two tensors one name.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -114,19 +131,40 @@ def read(path: pathlib.Path) -> dict[str, Array]:
         raise ValueError(
             f"{path} is no state dict: {error}; save model.state_dict() instead of the model"
         ) from None
-    values: dict[str, Array] = {}
-    _flatten(found, "", values, path)
+    if not isinstance(found, (dict, np.ndarray)):
+        raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
+    left_out: list[str] = []
+    values = _flatten(found, "", {}, left_out)
+    if left_out:
+        sys.stderr.write(f"duograph convert: left out, since no tensors: {', '.join(left_out)}\n")
     return values
 
 
-def _flatten(found: object, prefix: str, values: dict[str, Array], path: pathlib.Path) -> None:
+def _flatten(
+    found: object, prefix: str, values: dict[str, Array], left_out: list[str]
+) -> dict[str, Array]:
+    """Add the arrays of nested dicts and lists to `values`, under their keys joined by dots.
+
+    Args:
+        found: what the file holds at this place.
+        prefix: the joined keys that lead to it; "" for the whole file.
+        values: arrays by name, to which this adds. It is also the result.
+        left_out: names of other values, to which this adds.
+
+    Raises:
+        ValueError: two arrays have one name, such as {"a.b": x, "a": {"b": y}}.
+    """
     if isinstance(found, np.ndarray):
+        if prefix in values:
+            raise ValueError(f"two tensors have the name {prefix}, once keys are joined by dots")
         values[prefix] = found
-    elif isinstance(found, dict):
-        for key, value in found.items():
-            _flatten(value, f"{prefix}.{key}" if prefix else str(key), values, path)
-    elif not prefix:
-        raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
+    elif isinstance(found, (dict, list, tuple)):
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        for key, value in items:
+            _flatten(value, f"{prefix}.{key}" if prefix else str(key), values, left_out)
+    else:
+        left_out.append(prefix)
+    return values
 
 
 def write(values: dict[str, Array], path: pathlib.Path) -> None:

@@ -69,7 +69,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 class Result(NamedTuple):
-    """One measurement: the median time of a call, and the rate per second, in `unit`."""
+    """The result of one measurement.
+
+    Attributes:
+        name: what was measured.
+        seconds: the median time of a call.
+        rate: amount of work per second, in `unit`.
+        unit: unit of `rate`, such as "GFLOP/s".
+    """
 
     name: str
     seconds: float
@@ -122,9 +129,10 @@ def measure(seconds: float) -> list[Result]:
 
 
 def _median(call: Callable[[], Tensor], seconds: float) -> float:
-    """Return the median time of a call in seconds; short calls are timed in groups.
+    """Return the median time of `call` in seconds, of calls during about `seconds` seconds.
 
-    `seconds` is the time to spend on the measurement.
+    Short calls are timed in groups; the time of a call is then that of its group divided by the
+    number of calls.
     """
     for _ in range(3):
         _finish(call())
@@ -144,7 +152,7 @@ def _median(call: Callable[[], Tensor], seconds: float) -> float:
 
 
 def _finish(value: Tensor) -> None:
-    """Wait until the current device has computed a value."""
+    """Wait until the current device has finished all its work, including that for `value`."""
     device = registry.current_device()
     registry.backend(device.name).synchronize(device.index)
 

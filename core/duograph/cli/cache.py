@@ -47,7 +47,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Return the path, entries, bytes, limit and problem of the disk cache, by name."""
+    """Return facts about the disk cache of compiled code.
+
+    The keys are "path" (the directory, or None if there is none), "entries" (number of entries),
+    "bytes" (their total size), "limit" (the most bytes) and "problem" (why the cache is not used,
+    or None).
+    """
     with warnings.catch_warnings():  # the caller prints the problem itself
         warnings.simplefilter("ignore", RuntimeWarning)
         found = disk_cache.info()

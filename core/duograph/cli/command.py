@@ -30,11 +30,14 @@ EXITS = {0: "success", 1: "the command failed", 2: "a mistake in the command lin
 
 
 class UsageError(Exception):
-    """A mistake of the user: `main` prints the text in one line and returns exit status 2."""
+    """Raised for a mistake of the user; `cli.main` prints the text and returns exit status 2."""
 
 
 class CommandError(Exception):
-    """A failure with a cause outside duograph: `main` prints the text and returns status 1."""
+    """Raised for a failure with a cause outside duograph, such as an error of the user's program.
+
+    `cli.main` prints the text and returns exit status 1.
+    """
 
 
 def command(
@@ -52,12 +55,13 @@ def command(
     Args:
         commands: the subparsers to which the parser is added.
         name: name of the subcommand.
-        run: function of the parsed options that returns the exit status, or None.
+        run: function of the parsed options that returns the exit status; None for a subcommand that
+            only has subcommands of its own.
         help: what the subcommand does, in one line.
         examples: example calls, one per line.
-        exits: exit status -> meaning, where that differs from `EXITS`.
+        exits: exit status -> meaning, for the help; it is added to `EXITS` and takes precedence.
         json: whether the subcommand has the option ``--json``.
-        usage: the usage line, if the one of argparse would be wrong.
+        usage: the usage line of the help; None for the one that argparse makes.
     """
     lines = "\n".join(f"  {line}" for line in examples.splitlines())
     meanings = {**EXITS, **(exits or {})}

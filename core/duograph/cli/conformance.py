@@ -87,7 +87,14 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def compare(old: str, new: str, as_json: bool = False) -> int:
-    """Print how two JSON reports differ; return 1 if the new one is worse, else 0.
+    """Print how two JSON reports of the conformance suite differ; return the exit status.
+
+    The status is 1 if the outcome of a test, or the conformance level, is worse in the new report,
+    and 0 otherwise.
+
+    Args:
+        old, new: paths of the reports.
+        as_json: whether to print JSON instead of lines of text.
 
     Raises:
         UsageError: a report cannot be read.

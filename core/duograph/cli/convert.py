@@ -89,9 +89,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
-    """Return the values under new names; each rule PATTERN=NAME replaces a regular expression.
+    """Return the same values under new names.
 
-    The rules are applied in order.
+    A rule is a text PATTERN=NAME: in every name, each match of the regular expression PATTERN is
+    replaced by NAME, in which ``\\1`` stands for the first group. The rules are applied one after
+    another.
+
+    Raises:
+        UsageError: a rule is malformed, or gives the same name to two values.
     """
     for rule in rules:
         pattern, equals, name = rule.partition("=")
@@ -108,10 +113,13 @@ def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
 
 
 def read(path: pathlib.Path) -> dict[str, Array]:
-    """Read a file of weights; return NumPy arrays by name.
+    """Read a file of weights in the format of its suffix; return NumPy arrays by name.
+
+    Entries that are no tensors, such as texts, are left out.
 
     Raises:
-        ValueError: the file is damaged, or holds something other than tensors.
+        ValueError: the file is damaged, or a PyTorch file holds objects of classes other than
+            tensors.
     """
     if path.suffix in TORCH:
         return _torch_files.read(path)
@@ -132,7 +140,8 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
     """Write NumPy arrays, by name, to a file of weights in the format of the file's suffix.
 
     Raises:
-        ValueError: the format does not support a dtype.
+        ValueError: the format does not support a dtype, or is that of PyTorch, which is not
+            installed.
         OSError: the file cannot be written.
     """
     if path.suffix in TORCH:

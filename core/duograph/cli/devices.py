@@ -37,7 +37,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> list[dict[str, Any]]:
-    """Return a dictionary of properties per registered backend, the default backend first."""
+    """Return one dictionary of properties for each registered backend.
+
+    The default backend comes first, then the other usable ones, then those that cannot run, whose
+    "problem" says why. Usable ones have "devices", "dtypes" and further keys.
+    """
     found = []
     for name, entry in list(registry.entries().items()):
         record: dict[str, Any] = {"name": name, "origin": entry.origin}
@@ -76,7 +80,7 @@ def _default() -> str | None:
 
 
 def as_json() -> str:
-    """Return the properties of all backends as JSON, for `duograph devices`."""
+    """Return JSON with the version of the plugin interface and the properties of all backends."""
     return json.dumps({"seam": ".".join(map(str, SEAM_VERSION)), "backends": facts()}, indent=1)
 
 

@@ -59,7 +59,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def findings() -> list[Finding]:
-    """Return all findings: the default device, each device, the disk cache and the environment."""
+    """Return facts about what makes programs slow here, with commands that repair it.
+
+    They are about the default device, then each device, the disk cache and environment variables.
+    """
     with warnings.catch_warnings():  # the findings say it
         warnings.simplefilter("ignore", RuntimeWarning)
         return [*_default(), *_devices(), *_cache(), *_environment()]
@@ -74,9 +77,9 @@ def _default() -> list[Finding]:
 
 
 def _devices() -> list[Finding]:
-    """Return the findings of the backends about their devices.
+    """Return what `Backend.examine` of each usable backend has found about its devices.
 
-    Backends that cannot run come last.
+    A finding for each backend that cannot run, or whose `examine` has raised an error, follows.
     """
     found: list[Finding] = []
     absent: list[Finding] = []

@@ -43,7 +43,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Return versions, machine and environment variables, by name."""
+    """Return facts about duograph, Python, the machine and installed packages, by name.
+
+    Of the environment variables, only those that begin with "DUOGRAPH_" are included.
+    """
     return {
         "duograph": __version__,
         "seam": ".".join(map(str, SEAM_VERSION)),

@@ -58,7 +58,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _install(root: pathlib.Path, name: str) -> int:
-    """Install a package with pip and run the conformance tests of its first op; return 0 or 1."""
+    """Install a new backend package with pip, then test one op of its device.
+
+    Returns 0, or 1 if the installation or a conformance test has failed.
+
+    Args:
+        root: folder of the package.
+        name: name of the device.
+    """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
     test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
     return int(any(subprocess.run(line, check=False).returncode for line in (pip, test)))
@@ -105,7 +112,7 @@ def package_files(name: str = "Template") -> dict[str, str]:
     """Return the files of a new backend package for a device called `name`: path -> content.
 
     Raises:
-        ValueError: the name does not consist of letters and digits.
+        ValueError: the name is not a letter followed by letters and digits.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
         raise ArgumentValueError(
@@ -124,12 +131,12 @@ def package_files(name: str = "Template") -> dict[str, str]:
 
 
 def write(name: str, folder: str | None = None) -> pathlib.Path:
-    """Write a new backend package; return the path of its folder.
+    """Write a new backend package for a device called `name`; return the path of its folder.
 
-    `folder` must not exist; by default it is ``duograph-<name>``.
+    `folder` must not exist; None means ``duograph-<name>``, with the name in lower case.
 
     Raises:
-        ValueError: the name does not consist of letters and digits.
+        ValueError: the name is not a letter followed by letters and digits.
         FileExistsError: the folder exists.
     """
     files = package_files(name)

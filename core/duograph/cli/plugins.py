@@ -20,7 +20,7 @@ __all__ = ["add", "facts"]
 if TYPE_CHECKING:
 
     class Facts(TypedDict):
-        """What is known about a plugin; see `facts`."""
+        """The properties of an installed plugin, as the function `facts` describes them."""
 
         name: str
         package: str
@@ -56,10 +56,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> list[Facts]:
-    """Return the properties of each plugin: name, package, version, entry point, hooks, devices.
+    """Return the properties of each installed plugin, sorted by name.
 
-    `problem` is the reason why the plugin is disabled or its device cannot be used; `broken` says
-    whether the reason is an error of the plugin rather than a missing device.
+    "hooks" are the names of the hooks that it implements, and "devices" those of the backends that
+    it provides. "problem" is the reason why it is disabled or a device of it cannot be used, or
+    None. "broken" says whether that is an error of the plugin rather than missing hardware.
     """
     with warnings.catch_warnings():  # the problems are part of the result
         warnings.simplefilter("ignore", RuntimeWarning)

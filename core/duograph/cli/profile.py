@@ -73,7 +73,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(finished: profile, options: argparse.Namespace) -> None:
-    """Print the results of a profile and write the trace, as the options say."""
+    """Print the results of a finished profile; write the trace if the option ``--trace`` is set.
+
+    Raises:
+        CommandError: the trace cannot be written.
+    """
     sys.stdout.flush()
     if options.json:
         rows = finished.rows(options.by, options.sort, options.roofline)

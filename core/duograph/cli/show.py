@@ -93,7 +93,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _target(text: str) -> tuple[str, str]:
-    """Split the argument SCRIPT.py:FUNCTION into the script and the function."""
+    """Split the argument SCRIPT.py:FUNCTION into the script's path and the function's name.
+
+    Raises:
+        UsageError: the argument has another form, or there is no readable file of this path.
+    """
     script, colon, function = text.rpartition(":")
     if not colon or not script or not function:
         raise UsageError(f"got {text!r}; wanted SCRIPT.py:FUNCTION, such as train.py:step")
@@ -105,9 +109,9 @@ def _target(text: str) -> tuple[str, str]:
 
 
 def _run_script(script: str, arguments: list[str], name: str) -> dict[str, object]:
-    """Run a script under the module name `name`; return its global names.
+    """Run a script under the module name `name`; return its global variables by name.
 
-    A script that calls `sys.exit` counts as finished.
+    `arguments` become `sys.argv[1:]`. A script that calls `sys.exit` counts as finished.
 
     Raises:
         SystemExit: with status 1, after an error of the script was printed.
@@ -144,7 +148,15 @@ def _recorded(
 ) -> Page:
     """Return the page of the first program that a script compiled for a function.
 
-    `names` are the global names of the script, and `made` the compiled functions that it created.
+    Args:
+        script: path of the script, for messages.
+        function: dotted name of the function or Cell.
+        names: global variables of the script, by name.
+        made: the compiled functions that the script created. Those whose qualified name ends with
+            `function` count too, as a function inside another one is no global variable.
+
+    Raises:
+        UsageError: the script has no such function, or did not compile it.
     """
     value = _value(function, names)
     known = [f for f in made if f is value or _is_called(f, function)]
@@ -171,7 +183,7 @@ def _is_called(function: JitFunction, name: str) -> bool:
 
 
 def _value(function: str, names: dict[str, object]) -> object:
-    """Return the object with a dotted name among a script's global names, or None."""
+    """Return the object with the dotted name `function` among global variables, or None."""
     first, *rest = function.split(".")
     value = names.get(first)
     for name in rest:
@@ -180,7 +192,14 @@ def _value(function: str, names: dict[str, object]) -> object:
 
 
 def _compiled(script: str, function: str, names: dict[str, object], texts: list[str]) -> Page:
-    """Compile a function of a script for arguments given as text; return its page."""
+    """Compile a function of a script for arguments given as text; return its page.
+
+    The other parameters are those of `_recorded`.
+
+    Raises:
+        UsageError: the script has no such function, or an argument cannot be evaluated.
+        CommandError: compiling the function raised an error.
+    """
     value = _value(function, names)
     if value is None:
         raise UsageError(f"{script} has no function {function!r}")
@@ -195,7 +214,14 @@ def _compiled(script: str, function: str, names: dict[str, object], texts: list[
 
 
 def _argument(text: str, names: dict[str, object]) -> object:
-    """Evaluate the text of an argument; a type such as float32[8,3] means a Tensor of zeros."""
+    """Evaluate the text of an argument; a type such as float32[8,3] means a Tensor of zeros.
+
+    Other texts are Python expressions, in which `np`, `ms` and the script's global variables
+    `names` are known.
+
+    Raises:
+        UsageError: the expression raised an error.
+    """
     match = SHAPE.fullmatch(text.strip())
     kind = getattr(dtype, match[1], None) if match else None
     if match and isinstance(kind, dtype.DType):

@@ -38,9 +38,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def tune(name: str | None, as_json: bool = False) -> int:
-    """Tune a device, all devices of a backend, or (None) all devices; print the results.
+    """Measure and store the best kernel settings of devices; print the results; return 0.
 
-    Returns the exit status.
+    Args:
+        name: a device such as "OpenCL:1", a backend's name for all its devices, or None for all
+            devices.
+        as_json: whether to print the results as JSON at the end, instead of each line at once.
 
     Raises:
         UsageError: there is no such device.

@@ -41,7 +41,12 @@ HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP = WORLD_NAMES[:2]
 
 
 class GlobalComm:
-    """The name of the world group, and whether `init` has been called, as MindSpore stores them."""
+    """Class attributes that MindSpore programs read about the communication.
+
+    `BACKEND` is the name of the engine that connects the ranks, "none" before `init` is called;
+    `WORLD_COMM_GROUP` the name of the group of all ranks; `INITED` whether `init` has been called,
+    without `release` after it.
+    """
 
     BACKEND = "none"
     WORLD_COMM_GROUP = HCCL_WORLD_COMM_GROUP
@@ -108,7 +113,7 @@ def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
 
 @explaining
 def get_local_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the position of this rank among the ranks of a group on this machine.
+    """Return the position of this rank, from 0, among those ranks of a group on this machine.
 
     Raises:
         ValueError: no such group, or this process is no member.
@@ -294,9 +299,10 @@ def _machine() -> bytes:
 
 
 def _on_this_machine(group: Group) -> list[int]:
-    """Return the positions in a group of its ranks on this machine.
+    """Return the positions in a group of those members that run on this machine.
 
-    The first call gathers the machine names, for which all ranks of the world wait for each other.
+    The first call in a process gathers the machine names of all ranks of the world, so each of them
+    must make it; they wait for each other.
     """
     own: World = group.world
     if own.machines is None:

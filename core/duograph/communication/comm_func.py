@@ -1,8 +1,9 @@
-"""Functions that communicate tensors (`mindspore.communication.comm_func`), in both modes.
+"""Functions that communicate tensors among ranks (`mindspore.communication.comm_func`).
 
-For users. They return new tensors, where `mint.distributed` writes into tensors that the caller
-passes; arguments are checked as in that module. Ranks in arguments are those of the world. In a
-compiled function an asynchronous collective is complete when its call returns.
+They are for users and work in eager code and in compiled functions. Most of them return new
+tensors, where those of `mint.distributed` write into tensors that the caller passes; arguments are
+checked as in that module. A rank in an argument is a rank of the world, not a position in the
+group. In a compiled function an asynchronous collective is complete when its call returns.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ def _returned(
     op: Op, x: Tensor, group: Group, shape: Sequence[int], async_op: bool = False,
     **attributes: object,
 ) -> tuple[Tensor, Work | None]:  # fmt: skip
-    """Run a collective op; return its result, reshaped to `shape`, and the handle of the operation.
+    """Run a collective op on `x`; return its result, reshaped to `shape`, and a handle.
 
-    The handle is None unless `async_op`.
+    If `async_op` is True, the result is valid after `wait` of the handle has returned. If it is
+    False, the handle is None. `attributes` are those of the op.
     """
     if group.size > 1 and async_op and not in_graph(x):
         out = zeros(tuple(shape), x.dtype)
@@ -60,9 +62,12 @@ def _returned(
 
 
 def _plain(owner: str, op: object, x: Tensor) -> str:
-    """Return the reduction `op` if it is sum, prod, max or min and suits `x`; raise otherwise.
+    """Return `op`, the name of a reduction, if it is "sum", "prod", "max" or "min".
 
-    `owner` names the calling function in the error.
+    `owner` is the name of the user's function, and `x` the tensor to reduce.
+
+    Raises:
+        ArgumentError: `op` is something else.
     """
     if op == "avg":
         raise ArgumentError(f"{owner}: got op='avg'; wanted one of sum, prod, max, min")
@@ -154,8 +159,10 @@ def all_gather_into_tensor(
 def reduce(tensor: Tensor, dst: int, op: str = "sum", group: str = WORLD) -> Tensor:
     """Combine tensors of all ranks at rank `dst` (`mindspore.communication.comm_func.reduce`).
 
+    `dst` is a rank of the world; the other arguments are those of `all_reduce`.
+
     Returns:
-        Tensor: the reduction at rank `dst`; elsewhere a meaningless Tensor (1,).
+        Tensor: the reduction at rank `dst`; on other ranks a Tensor (1,) without a meaning.
 
     Raises:
         TypeError: `tensor` is no Tensor, or `op` is unknown.
@@ -175,6 +182,9 @@ def reduce(tensor: Tensor, dst: int, op: str = "sum", group: str = WORLD) -> Ten
 def broadcast(tensor: Tensor, src: int = 0, group: str = WORLD) -> Tensor:
     """Return the tensor of rank `src` (`mindspore.communication.comm_func.broadcast`).
 
+    `src` is a rank of the world. All ranks of the group pass a `tensor` of the same shape and
+    dtype; its values count only on rank `src`.
+
     Raises:
         TypeError: `tensor` is no Tensor.
         ValueError: no such group, or `src` is no member.
@@ -189,8 +199,11 @@ def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = WORLD) -> Tens
     """Concatenate the tensors (n, ...) of all ranks at rank `dst`
     (`mindspore.communication.comm_func.gather_into_tensor`).
 
+    `dst` is a rank of the world.
+
     Returns:
-        Tensor (size * n, ...) at rank `dst`; elsewhere a meaningless Tensor (1,).
+        Tensor (size * n, ...) at rank `dst`, with `size` the number of ranks; on other ranks a
+        Tensor (1,) without a meaning.
 
     Raises:
         TypeError: `tensor` is no Tensor.
@@ -218,7 +231,10 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = WORLD) -> Tensor:
     (`mindspore.communication.comm_func.scatter_tensor`).
 
     Args:
-        tensor: Tensor, of the same shape and dtype on all ranks.
+        tensor: Tensor, of the same shape and dtype on all ranks; its values count only on rank
+            `src`.
+        src: rank of the world that sends.
+        group: name of the group.
 
     Raises:
         TypeError: `tensor` is no Tensor.
@@ -283,7 +299,10 @@ def all_to_all_with_output_shape(
 
 
 def _blank(owner: str, shape: Tensor | Sequence[int], dtype: DType) -> Tensor:
-    """Return a new Tensor of zeros of a shape, or of the shape of a given Tensor."""
+    """Return a new Tensor of zeros; `shape` is its shape, or a Tensor that has this shape.
+
+    `owner` is the name of the user's function, for an error about `shape`.
+    """
     if not isinstance(shape, (Tensor, tuple, list)):
         raise ArgumentError(f"{owner}: got {shape!r} for a shape; wanted ints or a Tensor")
     return zeros(tuple(shape.shape if isinstance(shape, Tensor) else shape), dtype)
@@ -462,7 +481,7 @@ class P2POp:
         self.group, self.tag, self.recv_dtype = group, tag, recv_dtype
 
     def message(self) -> Message:
-        """Return the message as `exchanged` takes it; one to receive gets a new Tensor."""
+        """Return the message with checked arguments; one to receive has a new Tensor of zeros."""
         sends = (self.op if isinstance(self.op, str) else self.op.__name__) == "isend"
         x = self.tensor
         if isinstance(x, tuple):

@@ -44,12 +44,12 @@ class _Distribution(importlib.metadata.Distribution):
         return f"Metadata-Version: 2.1\nName: {ALIAS}\nVersion: {API_VERSION}\n"
 
     def locate_file(self, path: str | os.PathLike[str]) -> Path:
-        """Return the path of a file of the package, which lies in duograph's folder."""
+        """Return a path in the folder that contains the package duograph (site-packages)."""
         return Path(__file__).resolve().parents[2] / path
 
 
 class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Import hook that makes `mindspore.x.y` a second name of the module `duograph.x.y`."""
+    """Import hook that makes `mindspore.x.y` a second name of the module object `duograph.x.y`."""
 
     def __init__(self) -> None:
         self._specs: dict[str, importlib.machinery.ModuleSpec | None] = {}
@@ -140,7 +140,10 @@ def install(
 
 
 def tell_children(device: str | None, mode: str | None) -> None:
-    """Set the environment variables that make child processes import duograph as `mindspore`."""
+    """Set the environment variables that make child processes import duograph as `mindspore`.
+
+    `device` and `mode` are those of `install`, which the child processes pass to `install` too.
+    """
     options = {"device": device, "mode": mode}
     os.environ[VARIABLE] = ",".join(f"{k}={v}" for k, v in options.items() if v is not None)
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -41,14 +41,17 @@ def _subject(arg_name: str | None, prim_name: str | None) -> str:
 
 
 def _is(value: object, kind: type) -> bool:
-    """Return whether a value is an instance of `kind`; a bool does not count as a number."""
+    """Return whether a value is an instance of `kind`; a bool is one only if `kind` is bool."""
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
 def check_is_number(
     arg_value: T, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
 ) -> T:
-    """Return the argument if it is a number of the type `arg_type`; bools are refused.
+    """Return the argument if it is an instance of `arg_type`, such as int.
+
+    A bool is refused unless `arg_type` is bool. `arg_name` and `prim_name` name the argument and
+    the op in the error message.
 
     Raises:
         TypeError: the argument has another type.
@@ -110,8 +113,12 @@ def check_number_range(
 ) -> T:
     """Return the argument if it is a number of type `value_type` between the limits.
 
-    `rel`, such as `INC_BOTH`, says which limits belong to the range. The errors are those of
-    `check_int`.
+    `rel`, a constant of this module such as `INC_LEFT` or `INC_BOTH`, says which limits belong to
+    the range.
+
+    Raises:
+        TypeError: the argument has another type.
+        ValueError: the argument is outside the range.
     """
     check_is_number(arg_value, value_type, arg_name, prim_name)
     text, above, below = _RANGES[rel]
@@ -267,11 +274,11 @@ def check_subclass(
     prim_name: str | None = None,
     addition_error_info: str | None = None,
 ) -> None:
-    """Check that a dtype is one of `template_types`.
+    """Check that the dtype `type_` is one of `template_types`, a dtype or several of them.
 
     Raises:
-        TypeError: `type_` is not among them; `addition_error_info`, if given, is appended to the
-            message.
+        TypeError: `type_` is not among them; `addition_error_info`, unless None, is appended to
+            the message.
     """
     valid = template_types if isinstance(template_types, Iterable) else (template_types,)
     try:
@@ -304,7 +311,7 @@ def check_isinstance(arg_name: str, arg_value: T, classes: type | tuple[type, ..
     """Return the value if it is an instance of one of the classes.
 
     Raises:
-        ValueError: it is an instance of another class.
+        ValueError: the value is no instance of them; MindSpore raises this class, not TypeError.
     """
     if not isinstance(arg_value, classes):
         raise ArgumentValueError(f"{arg_name}: got {arg_value!r}; wanted an instance of {classes}")

@@ -25,7 +25,10 @@ def linear(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
 
 
 def _inner_dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """Return `x` with elements dropped with probability `p` if `training`, else `x` unchanged."""
+    """Apply dropout to `x` if `training`; return `x` itself otherwise.
+
+    Each element becomes 0 with probability `p`; the others are divided by 1 - p.
+    """
     return ops.dropout(x, p=p, training=True) if training and p > 0 else x
 
 
@@ -46,9 +49,10 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Project query, key and value by the weights and biases named after them.
+    """Return (q @ w_q.T + b_q, k @ w_k.T + b_k, v @ w_v.T + b_v): projected query, key and value.
 
-    Return the three results.
+    A bias may be None. Weights have shape (E, size of the last axis of the projected tensor), and
+    biases (E,), where E is the size of the last axis of `q`.
 
     Raises:
         ValueError: the shape of a weight or bias does not fit.
@@ -67,10 +71,14 @@ def _in_projection(
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None, k_is_v: bool, q_is_k: bool
 ) -> tuple[Tensor, ...]:
-    """Project query, key and value by the three thirds of one weight of shape (3 * size, size).
+    """Project query, key and value by the three thirds of one weight; return the three results.
 
-    Returns the three results. `k_is_v` and `q_is_k` say that key is value and query is key; if both
-    hold, one matmul with the whole weight computes all three.
+    Args:
+        q, k, v: query, key and value; their last axis has the same size E.
+        w: weight of shape (3 * E, E): the rows for the query, then the key, then the value.
+        b: bias of shape (3 * E,), or None.
+        k_is_v, q_is_k: whether key and value, and query and key, are the same tensor. If both are
+            True, one matmul of `q` with the whole weight computes all three results.
     """
     size = q.shape[-1]
     if k_is_v and q_is_k:
@@ -83,10 +91,10 @@ def _in_projection_packed(
 
 
 def _check_qkv_shape(query_ndim: int, key_ndim: int, value_ndim: int) -> bool:
-    """Return True if query, key and value have a batch axis (3 axes each), else False.
+    """Return whether query, key and value have a batch axis, that is 3 axes each instead of 2.
 
     Raises:
-        ValueError: they are not all of rank 2, or all of rank 3.
+        ValueError: the three ranks are neither all 2 nor all 3.
     """
     ranks = (query_ndim, key_ndim, value_ndim)
     if ranks not in ((2, 2, 2), (3, 3, 3)):
@@ -95,7 +103,9 @@ def _check_qkv_shape(query_ndim: int, key_ndim: int, value_ndim: int) -> bool:
 
 
 def _check_kpm_shape(query_ndim: int, kmp_ndim: int) -> None:
-    """Raise unless a key padding mask has one axis less than the query.
+    """Raise an error unless a key padding mask has one axis less than the query.
+
+    `query_ndim` and `kmp_ndim` are the numbers of axes of the query and the mask.
 
     Raises:
         ValueError: the mask has another number of axes.
@@ -114,11 +124,13 @@ def _check_attn_mask_shape(
     attn_mask_shape: tuple[int, ...],
     num_heads: int,
 ) -> None:
-    """Raise unless an attention mask has 2 or 3 axes, and sizes that fit the query and key.
+    """Raise an error if the rank, or in one case the shape, of an attention mask is wrong.
+
+    The shape is checked only if the mask has 3 axes and the query 2, so that it has no batch axis.
 
     Raises:
-        ValueError: the mask has a rank other than 2 and 3; or the query has no batch axis, and a
-            mask of rank 3 is not (heads, queries, keys).
+        ValueError: the mask has a rank other than 2 and 3; or the checked shape is not (number of
+            heads, length of the query, length of the key).
     """
     if attn_mask_ndim not in (2, 3):
         raise ShapeError(f"attention: attn_mask has rank {attn_mask_ndim}; wanted 2 or 3")
@@ -128,7 +140,10 @@ def _check_attn_mask_shape(
 
 
 def _interploate_ext_make_tuple(input: Tensor, value: float | Sequence[float]) -> Sequence[float]:
-    """Return one value per spatial axis of `input` (N, C, ...): a single number is repeated."""
+    """Return one value for each spatial axis of `input`, whose shape is (N, C, spatial axes...).
+
+    A number is repeated for each of these axes; a sequence is returned unchanged.
+    """
     if isinstance(value, (int, float)):
         return (value,) * (input.ndim - 2)
     return value
@@ -144,7 +159,14 @@ def _interpolate_ext_scale_factor_convert_size(
 def _projection_weights(
     packed: Tensor | None, q: Tensor | None, k: Tensor | None, v: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """Return the weights of query, key and value: `q`, `k`, `v`, or else the thirds of `packed`."""
+    """Return the projection weights of query, key and value.
+
+    They are `q`, `k` and `v` if none of these is None, else the three equal parts of `packed` along
+    axis 0.
+
+    Raises:
+        TypeError: `packed` is needed but None.
+    """
     if q is not None and k is not None and v is not None:
         return q, k, v
     if packed is not None:
@@ -159,10 +181,17 @@ def _masked(
     keys: int,
     dtype: DType,
 ) -> Tensor:
-    """Add the masks to attention scores of shape (N, heads, queries, columns).
+    """Add the masks to attention scores of shape (N, heads, queries, columns); return the scores.
 
-    The columns are the `keys` keys of the caller, which the masks cover, and then keys that were
-    added and stay visible. Masks are converted to `dtype`, the dtype of the query.
+    The first `keys` columns belong to the caller's keys, which the masks cover. Columns after them
+    belong to keys that the attention itself has appended, and stay unmasked.
+
+    Args:
+        scores: the scores.
+        attn_mask: shape (queries, keys) or (N * heads, queries, keys), or None.
+        key_padding_mask: shape (N, keys), or (keys,) if N is 1, or None.
+        keys: number of the caller's keys.
+        dtype: the dtype of the query, to which the masks are converted.
     """
     batch, heads, length, columns = scores.shape
     for mask, rank in ((attn_mask, 3), (key_padding_mask, 2)):
@@ -207,11 +236,25 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor]:
     """Compute multi-head attention with the caller's weights.
 
-    The arguments that are not listed are those of `nn.MultiheadAttention`.
-
     Args:
-        query, key, value: shape (length, N, E), or without the axis N.
+        query, key, value: shape (length, N, E), or without the axis N; the sizes E of key and value
+            may differ from that of the query if they have weights of their own.
+        embed_dim_to_check: must be the size E of the query.
+        num_heads: number of heads, which must divide E.
+        in_proj_weight: (3 * E, E), the weights that project query, key and value; used unless
+            `use_separate_proj_weight` is True or it is None.
+        in_proj_bias: (3 * E,), the biases of these projections, or None.
+        bias_k, bias_v: one more projected key and value, which are appended unless one is None.
+        add_zero_attn: whether to append a key and a value of zeros.
+        dropout_p: probability with which an attention weight is dropped, if `training`.
+        out_proj_weight, out_proj_bias: (E, E) and (E,), the projection of the output; the bias may
+            be None.
+        key_padding_mask, attn_mask: masks of keys, and of pairs of a query and a key, or None; see
+            `nn.MultiheadAttention`.
+        q_proj_weight, k_proj_weight, v_proj_weight: (E, size of the tensor's last axis), used
+            instead of `in_proj_weight`; all of them or none.
         static_k, static_v: must be None.
+        average_attn_weights: whether to return the mean of the attention weights over the heads.
         is_causal: a hint that `attn_mask` hides later keys; ignored, since the mask decides.
         k_is_v, q_is_k, dtype: hints of callers to save work; ignored, since they change no values.
 

@@ -16,14 +16,14 @@ Bias = Tensor | None
 def _rnn_tanh_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next hidden state of a recurrent network with tanh."""
+    """Return tanh(inputs @ w_ih.T + b_ih + hidden @ w_hh.T + b_hh), the next hidden state."""
     return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, False)
 
 
 def _rnn_relu_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next hidden state of a recurrent network with relu."""
+    """Return relu(inputs @ w_ih.T + b_ih + hidden @ w_hh.T + b_hh), the next hidden state."""
     return ops.rnn_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh, True)
 
 
@@ -35,7 +35,10 @@ def _lstm_cell(
     b_ih: Bias,
     b_hh: Bias,
 ) -> tuple[Tensor, Tensor]:
-    """Return the next hidden state and cell state of an LSTM; `hidden` holds the present ones."""
+    """Return the next (hidden state, cell state) of an LSTM; `hidden` holds the present ones.
+
+    Weights and biases have the rows of the gates in the order input, forget, cell, output.
+    """
     h, c = ops.lstm_step(ops.dense(inputs, w_ih, b_ih), hidden[0], hidden[1], w_hh, b_hh)
     return h, c
 
@@ -43,5 +46,8 @@ def _lstm_cell(
 def _gru_cell(
     inputs: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Bias, b_hh: Bias
 ) -> Tensor:
-    """Return the next hidden state of a GRU."""
+    """Return the next hidden state of a GRU.
+
+    Weights and biases have the rows of the gates in the order reset, update, new.
+    """
     return ops.gru_step(ops.dense(inputs, w_ih, b_ih), hidden, w_hh, b_hh)

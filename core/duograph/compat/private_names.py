@@ -28,10 +28,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def _get_parallel_mode() -> object:
-    """Return the setting `parallel_mode` of `set_auto_parallel_context`.
-
-    "stand_alone" by default.
-    """
+    """Return the setting `parallel_mode` of `set_auto_parallel_context`, default "stand_alone"."""
     return context.get_auto_parallel_context("parallel_mode")
 
 
@@ -51,17 +48,17 @@ def _get_gradients_mean() -> bool:
 
 
 def _get_pipeline_stages() -> int:
-    """Return the setting `pipeline_stages`, a number of stages."""
+    """Return the setting `pipeline_stages`: into how many stages a pipeline divides a network."""
     return int(context.get_auto_parallel_context("pipeline_stages"))
 
 
 def _is_sharding_propagation() -> bool:
-    """Return False; in MindSpore: whether shardings propagate from marked ops to others."""
+    """Return False; MindSpore returns whether shardings propagate from marked ops to others."""
     return False
 
 
 def _is_pynative_parallel() -> bool:
-    """Return False; in MindSpore: whether eager code runs on several devices."""
+    """Return False; MindSpore returns whether eager code runs on several devices."""
     return False
 
 
@@ -93,9 +90,11 @@ def opt_init_args_register(fn: F) -> F:
 
 
 def cell_attr_register(fn: F | None = None, attrs: object = None) -> F | Callable[[F], F]:
-    """Return the `__init__` of a Cell unchanged; usable as a decorator with or without arguments.
+    """Decorate the `__init__` of a Cell without changing it.
 
-    MindSpore marks attributes that compiled code depends on in this way; duograph needs no mark.
+    MindSpore's decorator marks attributes on which compiled code depends; duograph needs no marks.
+    With `fn` it returns `fn`; without `fn`, as in ``@cell_attr_register(attrs=...)``, it returns a
+    decorator. `attrs` is ignored.
     """
     if fn is None:
         return cast("Callable[[F], F]", functools.partial(cell_attr_register, attrs=attrs))
@@ -104,10 +103,10 @@ def cell_attr_register(fn: F | None = None, attrs: object = None) -> F | Callabl
 
 @contextlib.contextmanager
 def no_init_parameters() -> Iterator[None]:
-    """Return a context for making Cells whose Parameters will be loaded; it has no effect.
+    """Return a context manager without effect, for making Cells whose Parameters will be loaded.
 
-    In MindSpore it avoids computing initial values. duograph computes them at their first use, so
-    values that are loaded before are never computed.
+    In MindSpore it avoids computing initial values. duograph computes the initial value of a
+    Parameter at its first use, and never if a loaded value has replaced it before.
     """
     yield
 
@@ -224,10 +223,12 @@ class MSContext:
 
 
 def _make_directory(path: str, arg_name: str = "path") -> str:
-    """Create a folder if it does not exist; return its absolute path.
+    """Create a folder if it does not exist; return its absolute path without symbolic links.
+
+    `arg_name` is the name of the argument in the error message.
 
     Raises:
-        TypeError: `path` is no string, or a blank one.
+        TypeError: `path` is no string, or is empty or blank.
     """
     if not isinstance(path, str) or not path.strip():
         raise TypeError(f"{arg_name}: got {path!r}; wanted the path of a folder")

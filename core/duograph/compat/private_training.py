@@ -19,6 +19,7 @@ from .. import amp, context, ops
 from ..amp.precision import _BLACK as AMP_BLACK_LIST
 from ..amp.precision import _WHITE as AMP_WHITE_LIST
 from ..amp.precision import _cast_all_but, _cast_cells
+from ..autodiff.pytrees import rebuilt
 from ..dtype import (
     DType,
     bfloat16,
@@ -95,7 +96,7 @@ class _no_grad(contextlib.ContextDecorator):
 
 
 class AmpLevel(enum.Enum):
-    """Levels of mixed precision; packages use them as default arguments."""
+    """MindSpore's levels of mixed precision, which packages use as default arguments."""
 
     AmpO0 = 0
     AmpO1 = 1
@@ -105,12 +106,12 @@ class AmpLevel(enum.Enum):
 
 
 def mixed_precision_cast(dst_dtype: DType, x: object) -> object:
-    """Cast the floating-point Tensors in `x` to `dst_dtype`.
+    """Return `x` with its floating-point Tensors cast to `dst_dtype`.
 
-    `x` may be nested tuples, lists, dicts.
+    Tuples, lists and dicts are rebuilt, at any depth; other objects are returned unchanged.
     """
     if isinstance(x, (tuple, list)):
-        return type(x)(mixed_precision_cast(dst_dtype, v) for v in x)
+        return rebuilt(x, [mixed_precision_cast(dst_dtype, v) for v in x])
     if isinstance(x, dict):
         return {k: mixed_precision_cast(dst_dtype, v) for k, v in x.items()}
     if isinstance(x, Tensor) and x.dtype.is_floating:
@@ -134,12 +135,21 @@ def _auto_mixed_precision_rewrite(
     white_list: Sequence[type[Cell]] | None = None,
     black_list: Sequence[type[Cell]] | None = None,
 ) -> Cell:
-    """Make layers of the classes in `white_list`, or all but those in `black_list`, use `dtype`.
+    """Make layers of a network compute in `dtype`; return a Cell that calls the network.
 
-    Returns a Cell that calls the network and casts its 16-bit results to float32.
+    The network itself is changed. The Cell that is returned casts float16 and bfloat16 results of
+    the network to float32.
+
+    Args:
+        network: the network.
+        dtype: the type, such as float16.
+        white_list: the classes of the layers that compute in `dtype`; a layer for which a dtype was
+            set before keeps it.
+        black_list: the classes of the layers that compute in float32; all others compute in
+            `dtype`.
 
     Raises:
-        ValueError: both lists or neither of them are given.
+        ValueError: both lists are given, or none.
     """
     if white_list is not None and black_list is None:
         _cast_cells(network, tuple(white_list), dtype)
@@ -158,6 +168,9 @@ def _auto_mixed_precision_rewrite(
 def _update_param(param: Parameter, new_param: object, strict_load: bool) -> None:
     """Write `new_param`, a value of a checkpoint, into the Parameter `param`.
 
+    `strict_load` refuses a value of another dtype. Otherwise a float is cast to another float type,
+    and an integer to another integer type.
+
     Raises:
         ValueError: the value is no Tensor, or its shape or dtype does not fit.
     """
@@ -173,16 +186,21 @@ def _load_dismatch_prefix_params(
     param_not_load: list[str],
     strict_load: bool,
 ) -> None:
-    """Load the Parameters whose names in a checkpoint have a prefix in common.
+    """Load Parameters from checkpoint entries that are named PREFIX + the Parameter's name.
+
+    PREFIX is a text that ends with a dot, such as "backbone."; it is found from the names. Nothing
+    is loaded unless one prefix leads to an entry for every name in `param_not_load`.
 
     Args:
+        net: the network with the Parameters.
         parameter_dict: the checkpoint's entries by name.
-        param_not_load: names of Parameters that are not loaded yet; the names that this function
-            loads are removed from the list.
-        strict_load: whether dtypes must be equal, not only convertible.
+        param_not_load: names of Parameters that have no entry of their own name; the names that
+            this function loads are removed from the list.
+        strict_load: whether the dtypes of an entry and its Parameter must be equal. If False, a
+            float may be cast to another float type, and an integer to another integer type.
 
     Raises:
-        ValueError: a value has another shape than its Parameter, or a dtype that does not fit.
+        ValueError: an entry has another shape than its Parameter, or a dtype that does not fit.
     """
     found = _without_prefix(param_not_load, parameter_dict, {})
     for param in net.get_parameters():
@@ -192,9 +210,10 @@ def _load_dismatch_prefix_params(
 
 
 def _handle_loss(loss: object) -> object:
-    """Return the mean of a Tensor as a float, or the first item of a tuple or list of Tensors.
+    """Return a loss for printing: the mean of a Tensor as a float.
 
-    Any other loss is returned unchanged.
+    Of a tuple or list that begins with a Tensor, this first item is returned, as a Tensor. Any
+    other object is returned unchanged.
     """
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss
@@ -228,10 +247,16 @@ class _Function:
 
 
 def _grad_scale_map(scale_value: Tensor, inputs: object) -> object:
-    """Multiply the gradients in `inputs`, nested tuples of Tensors, by a scale."""
+    """Return `inputs`, a tuple of Tensors or of such tuples, with each Tensor times a scale.
+
+    Each product has the dtype of the Tensor, to which `scale_value` is cast.
+    """
     return ops.HyperMap()(lambda grad: grad * ops.cast(scale_value, grad.dtype), inputs)
 
 
 def _grad_unscale_map(scale_value: Tensor, inputs: object) -> object:
-    """Divide the gradients in `inputs`, nested tuples of Tensors, by a scale."""
+    """Return `inputs`, a tuple of Tensors or of such tuples, with each Tensor divided by a scale.
+
+    Each quotient has the dtype of the Tensor, to which `scale_value` is cast.
+    """
     return ops.HyperMap()(lambda grad: grad / ops.cast(scale_value, grad.dtype), inputs)

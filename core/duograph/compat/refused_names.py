@@ -2,7 +2,8 @@
 
 `served_paths` looks them up after all other names, so that a name that works takes precedence. The
 table lists what has no meaning without an Ascend chip, a cluster or MindSpore's own tools, and
-training on several processes as far as it is not built yet. The module may import only the errors.
+training on several processes as far as it is not built yet. Of duograph, this module may import
+only `errors`.
 """
 
 from __future__ import annotations
@@ -145,14 +146,16 @@ def _reasons() -> dict[tuple[str, str], str]:
 
 
 def is_refused(value: object) -> bool:
-    """Return whether an object stands for a name that cannot be used."""
+    """Return whether an object is the placeholder for a MindSpore name that cannot work here."""
     return isinstance(value, _Refused)
 
 
 class _Refused:
-    """Object in place of a name that cannot work: calling it raises an error with the reason.
+    """Placeholder for a MindSpore name that cannot work in duograph; its use raises an error.
 
-    Reading any attribute of it returns another `_Refused`.
+    Calling it or naming it as a base class raises UnsupportedOpError, which says the reason.
+    Reading an attribute returns another placeholder, whose name is the full path. Reading one whose
+    name begins with two underscores raises AttributeError, unless every object has it.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -177,11 +180,11 @@ class _Refused:
 
 @functools.cache
 def refused(name: str, reason: str) -> _Refused:
-    """Return the object in place of a name that cannot work; the same one for equal arguments."""
+    """Return the placeholder for a name that cannot work; the same object for equal arguments."""
     return _Refused(name, reason)
 
 
 def find(path: str, name: str) -> _Refused | None:
-    """Return the object in place of a refused name, or None if the table does not list the name."""
+    """Return the placeholder for `name` in the namespace `path`, or None if it is not refused."""
     reason = _reasons().get((path, name))
     return None if reason is None else refused(name, reason)

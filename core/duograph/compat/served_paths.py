@@ -3,7 +3,7 @@
 `duograph/__init__.py` installs it. A path without a file becomes a module whose names come from
 other modules; a module with a file gets a `__getattr__` for the names that it lacks. Errors for
 missing names suggest similar ones. While it is being imported, this module must import no other
-part of the package than the errors and the tables.
+part of duograph than `advice`, `errors`, and the tables in `paths` and `refused_names`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ _noted: set[str] = set()
 
 
 def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
-    """Return the object behind an old name of MindSpore; None if `name` is no old name.
+    """Return the object that an old name of MindSpore means; None if `name` is no old name.
 
-    `find` looks up the present name, and `where` is the namespace, for the warning that each old
-    name causes once per process.
+    The first use of an old name in a process causes a DeprecationWarning.
+
+    Args:
+        name: the name.
+        where: the namespace in which it was looked up, for the warning.
+        find: function from the present name to the object, or None if there is none.
     """
     new = RENAMED.get(name)
     found = None if new is None else find(new)
@@ -54,14 +58,17 @@ def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
 
 
 def full_name(path: str) -> str:
-    """Return the module name of a path relative to the package; "" is the package itself."""
+    """Return the full name of the module at a path below duograph: "nn" is `duograph.nn`.
+
+    The path "" is the package itself.
+    """
     return f"{PACKAGE}.{path}" if path else PACKAGE
 
 
 def load(path: str) -> types.ModuleType | None:
-    """Import the module of a path and return it, or None if there is no such module.
+    """Import the module at a path below duograph and return it; None if there is no such module.
 
-    An error inside the module is raised.
+    Other errors that the import raises pass.
     """
     try:
         return importlib.import_module(full_name(path))
@@ -70,7 +77,9 @@ def load(path: str) -> types.ModuleType | None:
 
 
 def serve(path: str, name: str) -> object:
-    """Return the object that the tables provide for a name that the module of `path` lacks.
+    """Return the object that the tables in `paths` provide for a name that a module lacks.
+
+    `path` is the module's path below duograph, such as "nn".
 
     Raises:
         AttributeError: the tables have no such name; the message suggests similar names.
@@ -90,10 +99,11 @@ def serve(path: str, name: str) -> object:
 
 
 def _find(path: str, name: str) -> object:
-    """Return the object that MindSpore has at `path` under `name`, or `_MISSING`.
+    """Return the object that MindSpore has at `path` under `name`, or the marker `_MISSING`.
 
-    The object is a sub-module of the path; or belongs to the first module in the path's row of
-    `PATHS` that has the name; or comes from `_extended`, or from the table of refused names.
+    The first of these that exists counts: a dtype, if `path` is ""; a sub-module of the path that
+    has a row in `PATHS`; the name in one of the modules that the path's row lists, in order; the
+    result of `_extended`; the placeholder of a refused name.
     """
     if not path and name in DTYPES:
         return getattr(load("dtype"), DTYPES[name])
@@ -118,9 +128,10 @@ def _find(path: str, name: str) -> object:
 
 
 def _extended(path: str, name: str) -> object:
-    """Return the object of `mint` that MindSpore calls ``ops.name_ext`` or ``nn.NameExt``.
+    """Return the object of `mint` that MindSpore has in `ops` or `nn` under a name with a suffix.
 
-    The result is `_MISSING` if there is none.
+    The suffix is "_ext" or "_view" in `ops` and "Ext" in `nn`: ``ops.add_ext`` is ``mint.add``. The
+    result is the marker `_MISSING` if there is no such object.
     """
     if path.partition(".")[0] == "nn" and (name in EXTENDED_LAYERS or name.endswith("Ext")):
         return getattr(load("mint.nn"), name.removesuffix("Ext"), _MISSING)
@@ -134,7 +145,10 @@ def _extended(path: str, name: str) -> object:
 
 
 def _present(path: str, name: str) -> object:
-    """Return the object called `name` in the module of a path or in its row of `PATHS`, or None."""
+    """Return the object called `name` in the imported module at a path, or what `_find` finds.
+
+    The result is None if there is no such object.
+    """
     found = vars(sys.modules[full_name(path)]).get(name, _MISSING)
     found = _find(path, name) if found is _MISSING else found
     return None if found is _MISSING else found
@@ -146,13 +160,17 @@ def public_names(module: types.ModuleType) -> list[str]:
 
 
 def served_names(path: str) -> list[str]:
-    """Return the public names of the modules that serve a path."""
+    """Return the public names of all modules in the row of a path in `PATHS`, sorted."""
     modules = [load(source) for source in PATHS[path]]
     return sorted({n for m in modules if m is not None for n in public_names(m)})
 
 
 def nearest(path: str, name: str) -> str:
-    """Return a hint such as "; did you mean duograph.ops.add?" for a missing name, or ""."""
+    """Return a hint such as "; did you mean duograph.ops.add?" for a name that a module lacks.
+
+    `path` is the module's path below duograph. Only modules that are imported are searched. The
+    result is "" if nothing similar is found.
+    """
     module = sys.modules.get(full_name(path))
     for other in NAMESPACES:
         loaded = sys.modules.get(full_name(other))
@@ -167,7 +185,10 @@ def nearest(path: str, name: str) -> str:
 
 
 class MissingModuleError(ModuleNotFoundError):
-    """Error: the package has no module or name of this path."""
+    """Raised for an import from duograph of a module or name that does not exist.
+
+    `fullname` is the dotted name of the missing module; the message suggests similar names.
+    """
 
     def __init__(self, fullname: str) -> None:
         self.parent, _, self.missing = fullname.rpartition(".")
@@ -198,7 +219,11 @@ class _ServedLoader:
 
 
 class _FileLoader(importlib.machinery.SourceFileLoader):
-    """Module loader for a file of the package that also provides names from other modules."""
+    """Module loader for a file of duograph whose path has a row in `PATHS`.
+
+    A name that the file lacks is provided from the modules in the row, unless the file defines a
+    `__getattr__` of its own.
+    """
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
@@ -243,11 +268,9 @@ class _Finder:
 
 
 class _LastFinder:
-    """Import hook that raises an error for a missing module of the package.
+    """Import hook that raises `MissingModuleError` for a module of duograph that does not exist.
 
-    It runs after all others.
-
-    The error names similar modules that exist.
+    It is the last hook, which Python calls only if no other one has found the module.
     """
 
     def find_spec(

@@ -116,7 +116,8 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 def _bound_handles() -> list[list[Handle]]:
     """Return the state tensors' buffer handles that compiled programs store between calls.
 
-    There is one list per program. `CachedValues` does not count these references as holders.
+    There is one list per program. `CachedValues` counts the references to buffers, to find those
+    that something outside holds; it subtracts the references in these lists.
     """
     return [program._bound.handles for program in list(_programs)]
 
@@ -300,7 +301,10 @@ class CompiledProgram:
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def unwritten(self) -> list[int]:
-        """Return the positions of graph inputs that are state tensors the function never writes."""
+        """Return the positions of graph inputs that are state tensors the function never writes.
+
+        State tensors, such as Parameters, are those that the graph reads and that are no arguments.
+        """
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
             k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
@@ -316,6 +320,7 @@ class CompiledProgram:
     def ready(self) -> bool:
         """Return whether the state tensors have exactly the types that the program is for.
 
+        State tensors, such as Parameters, are those that the graph reads and that are no arguments.
         A type includes the device and the recording level, the number of gradient tapes that record
         the tensor. If the types match, the method may store the buffer handles of the state
         tensors. Later calls then use these handles without comparing types, until any Tensor gets
@@ -334,6 +339,7 @@ class CompiledProgram:
     def fits(self) -> bool:
         """Return whether the state tensors have the shapes and dtypes of the graph's inputs.
 
+        State tensors, such as Parameters, are those that the graph reads and that are no arguments.
         A state tensor without a device is moved to the device of the program. The result is False
         if a state tensor is on another device.
         """
@@ -345,12 +351,13 @@ class CompiledProgram:
         return True
 
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
-        """Return which tensor arguments are the same object as an earlier argument or as state.
+        """Return which tensor arguments are the same object as an earlier one or a state tensor.
 
         If the function writes such a tensor in place, every alias must see the write; the function
         may also compare tensors with `is`. Calls in which tensors are the same object are therefore
-        compiled separately. If the function writes in place, tensors that it reads from globals and
-        attributes also count as state.
+        compiled separately. Repeated arguments are left out if the function neither writes an
+        argument nor compares tensors. If the function writes in place, tensors that it reads from
+        globals and attributes also count as state tensors.
 
         Args:
             leaves: the tensors among the arguments.
@@ -390,8 +397,12 @@ class CompiledProgram:
     ) -> Value:
         """Run the program on arguments that match its signature and return the function's result.
 
-        Tensors that the function changes are bound to their new values. `leaves`, `numbers` and
-        `containers` are the run-time inputs among the arguments (`arguments.Slots`).
+        Tensors that the function changes are bound to their new values.
+
+        Args:
+            leaves: the tensors among the arguments, in the order of `arguments.Slots`.
+            numbers: the numbers among the arguments that are marked mutable.
+            containers: the lists, dicts and sets among the arguments.
         """
         bound = self._bound
         if self._arguments_then_state and bound.version is runtime_state.bindings_version:
@@ -424,8 +435,9 @@ class CompiledProgram:
         """Return a short form of `call`, a function from argument handles to the result handle.
 
         The returned function may be called only with handles of Tensors of the program's argument
-        types. It raises `StateChanged` if the state or the captures changed. The result is None for
-        programs that need other checks before a call. `guard` compares the captures of the program.
+        types. It raises `StateChanged` if a captured value has changed, or if a tensor that the
+        program reads besides its arguments may have another buffer or type. The result is None for
+        programs that need other checks before a call. `guard` compares the captured values.
         """
         if self._compares or self.effects:  # after an error in a fast call, `call` repeats it
             return None
@@ -454,7 +466,11 @@ class CompiledProgram:
         return fast
 
     def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
-        """Return the executable for the next run, and the cached values to pass as last inputs."""
+        """Return the executable for the next run, and the cached values to pass as last inputs.
+
+        The tuple is empty if the executable is the one that computes the whole graph, because there
+        are no cached values at present.
+        """
         if self._observed is not observers.state.building:
             self._use(self._plain.form, not self._observed)
         if self._cached is not None:
@@ -470,8 +486,8 @@ class CompiledProgram:
     ) -> list[Handle]:
         """Return what a call passes for each input of the program, in graph order.
 
-        That is a buffer handle for a tensor, otherwise a number or an object. `leaves`, `numbers`
-        and `containers` are the run-time inputs among the arguments (`arguments.Slots`).
+        That is a buffer handle for a tensor, otherwise a number or an object. The parameters are
+        those of `call`.
         """
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]

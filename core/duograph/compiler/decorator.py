@@ -131,10 +131,21 @@ def _compiled(
     backend: str,
     dynamic: int | None,
 ) -> Value:
-    """Return what `jit` returns for a function, method, Cell or callable object.
+    """Return what `jit` returns for a function, method, Cell or callable object `f`.
 
-    For a Cell, that is the Cell itself, which then calls its JitFunction; for a method, it is a
-    bound method of a JitFunction; otherwise it is a JitFunction.
+    For a Cell, that is the Cell itself, which then calls its JitFunction. For a method, it is a
+    bound method of a JitFunction; for a staticmethod or classmethod, one of a JitFunction. An `f`
+    that is a JitFunction keeps its options, except for another `backend`. Otherwise the result is a
+    JitFunction.
+
+    Args:
+        f: what to compile.
+        config: the options of the function.
+        strict: whether to refuse what only Python can run; None lets `config` decide.
+        input_signature, backend, dynamic: see `jit`.
+
+    Raises:
+        ArgumentError: `f` is a class, or has no Python source.
     """
     if isinstance(f, JitFunction):
         return f if backend in ("", f._backend) else f.with_backend(backend)

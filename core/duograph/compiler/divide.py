@@ -43,7 +43,8 @@ class Division:
     def argument_type(self, index: int, value: Tensor) -> TensorType:
         """Return the type of a tensor argument with its global shape, over all ranks.
 
-        `index` is its position among the tensor arguments, from 0.
+        It also stores how the argument is divided, for `divided`. It must be called once for each
+        tensor argument, in order; `index` is the position of this one among them, from 0.
         """
         own = getattr(value, "_placement", None)
         if isinstance(value, Parameter):

@@ -155,7 +155,7 @@ def trace_call(
 
 
 def _division() -> Division | None:
-    """Return how the next program is divided among ranks, or None if it is not."""
+    """Return a `Division` for the next program, or None if it is not divided among ranks."""
     if dividing() is None:
         return None
     from .divide import division  # loads the collectives, which few programs have
@@ -164,11 +164,13 @@ def _division() -> Division | None:
 
 
 def _must_act_first(ev: Evaluation, error: Exception) -> bool:
-    """Return whether an error of the user's code cannot be raised while compiling.
+    """Return whether an error from the traced code cannot be raised while compiling.
 
-    Returns True in three cases: side effects precede the error, and they take place only when the
-    graph runs; a condition computed by the graph decides whether the raising code is reached; or
-    the error holds a graph value. Returns False for errors that say what cannot be compiled.
+    That is so in three cases: the graph has side effects already, which take place only when it
+    runs and would have to precede the error; the error holds a graph value (a value that is unknown
+    until the graph runs); or a condition that the graph computes decides whether the raising code
+    is reached. The third case does not count for a NameError or an error of duograph. An error that
+    says what cannot be compiled (such as UnsupportedSyntaxError) can always be raised.
     """
     if _is_refusal(error) and not isinstance(error, NameError):
         return False
@@ -207,7 +209,10 @@ def _with_this_argument(error: Exception) -> UnsupportedSyntaxError:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Return whether an error says that code cannot be compiled, unlike the user's own errors."""
+    """Return whether an error is about compiling the code rather than one that the code raises.
+
+    A NameError counts, and so does `Restart`, which starts the evaluation again.
+    """
     return isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError, Restart))
 
 
@@ -339,8 +344,8 @@ class _Tracing:
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
         """Evaluate the function on graph values for its arguments; store its result's template.
 
-        A template is the Python structure of the result with placeholders for run-time values. It
-        is None if the function always raises.
+        The attribute `template` is set to the Python structure of the result, with placeholders for
+        run-time values. It is None if the function always raises.
         """
         enter = ArgumentReader(self._tensor, self._number, self._container, self.objects.append)
         self.arguments = (*args, *kwargs.values())
@@ -385,8 +390,9 @@ class _Tracing:
     def depends_on_identity(self) -> bool:
         """Return whether code compares tensors by `is` and this call has the same tensor twice.
 
-        A tensor is in a call twice if two arguments are the same object, or an argument is also
-        state. The program then serves only calls with the same repetitions.
+        A tensor is in a call twice if two arguments are the same object, or if the function also
+        reads an argument from outside, such as from an attribute. The program then serves only
+        calls with the same repetitions.
         """
         inputs = self.ev.inputs
         state = [s.tensor for s in inputs.slots.values() if not s.fresh]
@@ -457,8 +463,9 @@ class _Tracing:
     def _tensor(self, value: Tensor) -> Value:
         """Return the graph value for the next tensor argument, in the order of the arguments.
 
-        It is a new parameter of the graph, unless the tensor is the same object as an earlier
-        argument or as a state tensor.
+        It is a new parameter of the graph, unless `shared` says that the tensor is the same object
+        as an earlier argument, whose graph value is returned, or as a state tensor (which the
+        function also reads from outside its arguments), which is returned itself.
         """
         leaves, inputs = self.leaves, self.ev.inputs
         first = self.shared.get(len(leaves), -1)

@@ -58,7 +58,8 @@ class Facts:
         effects: kinds of side effects, such as "io" and "random".
         host_calls: the calls of Python code that the program makes each time, with their lines.
         captures: what the program treats as constant.
-        reasons: for each compilation of the function, the field of the key that differed.
+        reasons: why the function was compiled again or runs line by line, oldest first. A reason
+            names, for example, the part of the cache key that differed.
         divided: layouts and communication of a program that is divided among ranks.
         sizes: lines about the programs that serve many sizes of the arguments, and about why other
             sizes were compiled separately; empty if there are no such lines.

@@ -56,9 +56,10 @@ class CacheInfo(NamedTuple):
 
     Attributes:
         hits: number of calls for which the cache had a program.
-        misses: number of compilations.
-        maxsize: largest number of signatures whose programs the cache keeps.
-        currsize: number of signatures in the cache.
+        misses: number of compilations that made a program.
+        maxsize: largest number of signatures that one cache keeps; a compiled method has a cache
+            for each receiver, and more signatures are kept if sizes are symbolic.
+        currsize: number of signatures in all caches of the function.
         fallbacks: number of calls that ran line by line because the function, or its derivative,
             could not be compiled.
         seconds: time spent on compiling.
@@ -162,27 +163,27 @@ class JitFunction:
                         version is runtime_state.settings_version
                         and x.__class__ is y.__class__ is Tensor
                     ):
-                        self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf, y._buf)
                         made._type = type_
+                        self._hits += 1
                         return made
                 elif len(args) == 1:
                     (x,) = args
                     run, type_, version = self._fast.get((x._type,), _NO_CALL)
                     if version is runtime_state.settings_version and x.__class__ is Tensor:
-                        self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(x._buf)
                         made._type = type_
+                        self._hits += 1
                         return made
                 else:
                     run, type_, version = self._fast.get(tuple([x._type for x in args]), _NO_CALL)
                     if version is runtime_state.settings_version and _plain_tensors(args):
-                        self._hits += 1
                         made = _new(Tensor)
                         made._buf = run(*[x._buf for x in args])
                         made._type = type_
+                        self._hits += 1
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
                 pass  # the long route repeats the call, so that the error has the source line
@@ -245,9 +246,10 @@ class JitFunction:
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
         """Return the cached program for the types of the arguments `given`, or None.
 
-        The result is None if there is no such program, if its state or captured values have
-        changed, if an argument is not a plain Tensor, if arguments are the same object and the
-        program depends on that, or while a gradient tape records.
+        The result is None if there is no such program, if a captured value or the type of a tensor
+        that it reads besides its arguments has changed, if an argument is not a plain Tensor, if
+        arguments are the same object and the program depends on that, or while a gradient tape
+        records.
         """
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -296,11 +298,19 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Run a program while a gradient tape records.
+        """Run a program while a gradient tape records; return the function's result.
 
         If the derivative cannot be compiled, because its rules need the value of a tensor in
-        Python, the function runs uncompiled instead. In strict mode the error (NeedsValue) is
-        raised.
+        Python, the function runs uncompiled instead, and a warning says so once.
+
+        Args:
+            entry: the cache entry of the program.
+            slots: the run-time inputs among the arguments.
+            args, kwargs: all arguments of the call.
+
+        Raises:
+            NeedsValue: the derivative cannot be compiled, in strict mode.
+            UnsupportedOpError: the program is divided among ranks.
         """
         if entry.program.divided is not None:
             raise UnsupportedOpError(

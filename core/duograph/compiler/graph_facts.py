@@ -133,10 +133,14 @@ def changes(old: Any, new: Any) -> dict[str, object]:
     A node of the new graph corresponds to an old node with the same head (op, attributes, result
     types and source line), preferably to one whose operands also correspond.
 
+    Args:
+        old, new: the graphs, in the form that `GraphFacts.graph` returns.
+
     Returns:
-        a dict of four entries. "new": positions of nodes without an old counterpart; "rewired":
-            positions of nodes with other operands; "gone": positions of old nodes without a new
-            counterpart; "inner": position of a node -> changes of its sub-graphs.
+        a dict of four entries. "new": positions of new nodes without an old counterpart; "rewired":
+            positions of new nodes whose counterpart has other operands; "gone": positions of old
+            nodes without a new counterpart; "inner": position of a new node, as text -> list of the
+            changes of each of its sub-graphs that differs.
     """
     by_head: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
     exact: dict[tuple[object, ...], collections.deque[int]] = collections.defaultdict(

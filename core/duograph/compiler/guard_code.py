@@ -65,10 +65,10 @@ _FILE = f"{__file__} (generated)"
 
 
 class StateChanged(Exception):
-    """Raised by the fast call of a compiled program if its captures or state tensors changed.
+    """Raised by the fast call of a compiled program if something outside its arguments has changed.
 
-    `JitFunction` catches it and makes the call again with all checks. See
-    `CompiledProgram.fast_call`.
+    That is a captured value, or the buffer or type of some tensor. `JitFunction` catches it and
+    makes the call again with all checks. See `CompiledProgram.fast_call`.
     """
 
 
@@ -143,7 +143,8 @@ class IdentityCheck:
             n_handles: number of arguments of `run`.
             may_run: function that is called if a capture has changed. If it returns False, the
                 generated function raises StateChanged and does not call `run`.
-            reported: the changes that a warning was about; cleared if all captures are unchanged.
+            reported: id of a capture -> the changed value that a warning was about. The generated
+                function clears this dict if all captures are unchanged.
         """
         handles = "".join(f"h{k}, " for k in range(n_handles))
         objects = {"run": run, "may_run": may_run, "reported": reported}

@@ -93,7 +93,8 @@ class Guard:
                 old values.
 
         Raises:
-            CaptureError: something has changed, and the setting is "error".
+            CaptureError: something has changed, the setting is "error", and no other program in the
+                cache could fit (`chosen` or `alone`).
         """
         if not self._is_unchanged():
             return self._apply_policy(chosen)
@@ -177,7 +178,10 @@ def callers_level() -> int:
 
 
 def _all_unchanged(captures: list[Capture]) -> bool:
-    """Return whether each capture has its value of compile time, or one that counts as equal."""
+    """Return whether each captured value is the same object as at compile time, or equals it.
+
+    `Capture.agrees` decides what is equal.
+    """
     for c in captures:
         now = c.now()
         if now is not c.value and not c.agrees(now):
@@ -186,7 +190,10 @@ def _all_unchanged(captures: list[Capture]) -> bool:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a captured attribute is plain data that the class of its object defines."""
+    """Return whether a captured attribute is a class attribute that is no descriptor.
+
+    The object itself must not have an attribute of this name.
+    """
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)

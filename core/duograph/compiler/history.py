@@ -122,7 +122,8 @@ def _columns(
     """Return the parts of cache keys as columns: pairs (name of a part, its value in each key).
 
     A container argument is represented by its item with the most different values; items whose name
-    is in `advised` are not considered.
+    is in `advised` are not considered. `parameters` are the names of the positional arguments, as
+    far as they are known; the others are named by position.
     """
     columns: list[tuple[str, list[Hashable]]] = []
     if len({len(k.arguments) for k in keys}) > 1:

@@ -81,9 +81,17 @@ class JitCall:
     def bound(
         cls, function: JitFunction, cache: ProgramCache, args: Args, given: Args, kwargs: Kwargs
     ) -> JitCall | None:
-        """Return a call with its cache key; numbers that vary between calls are inputs of it.
+        """Return a call with its cache key, or None after moving tensors that had no device.
 
-        Returns None after moving tensors that had no device: the caller must call again.
+        After None, the caller must call again. Numbers that vary between calls are run-time inputs,
+        unless the cache has a program for this call in which they are constants.
+
+        Args:
+            function: the compiled function.
+            cache: the program cache of the function, or of its receiver if it is a method.
+            args: all positional arguments.
+            given: the positional arguments without the receiver of a method.
+            kwargs: the keyword arguments.
         """
         unmarked = None
         if cache.numbers.inputs:
@@ -136,9 +144,14 @@ class JitCall:
     def compile(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
         """Compile the function for the call and add the program to the program cache.
 
-        If a program for symbolic sizes fits, a program for the sizes of the call is made from it
-        instead. Code that cannot be compiled gets an entry that makes it run uncompiled, with a
-        warning; in strict mode the error is raised.
+        Returns the cache entry. If a program for symbolic sizes fits, a program for the sizes of
+        the call is made from it instead. Code that cannot be compiled gets an entry that makes it
+        run uncompiled, with a warning. `shared` is that of `_found`.
+
+        Raises:
+            UnsupportedSyntaxError, NeedsValue: the code cannot be compiled, and may not run
+                uncompiled: in strict mode, if programs are divided among ranks, or if it uses an
+                operation that is always refused (RefusedError).
         """
         function, cache = self.function, self.cache
         with _compiling:
@@ -189,7 +202,13 @@ class JitCall:
             return entry
 
     def _program(self, shared: Mapping[int, int | None] | None = None) -> CompiledProgram:
-        """Compile the function for the call; the arguments and errors are those of `compile`."""
+        """Compile the function for the call and return the program, without adding it to the cache.
+
+        `shared` is that of `_found`.
+
+        Raises:
+            UnsupportedSyntaxError, NeedsValue: the code cannot be compiled.
+        """
         function = self.function
         target, args = function._target, self.given
         if target is None:
@@ -210,8 +229,9 @@ class JitCall:
 
         A number varies if several different values of it have been compiled as constants. If a
         program with such numbers as inputs cannot be made, or would be slower, they stay constants
-        in this call and in all later ones. Returns None if the caller must compile the function
-        with constants.
+        in this call and in all later ones. Returns the cache entry of the program; None if no
+        number varies or the caller must compile the function with constants. `shared` is that of
+        `_found`.
         """
         cache, function = self.cache, self.function
         numbers = cache.numbers

@@ -50,9 +50,9 @@ class JitKey(NamedTuple):
         device: the device on which the program runs.
         context: the settings.
         rules_version: how many times rules of ops have been replaced in this process.
-        sharing: for programs that write in place: a pair for each argument that is the same object
-            as an earlier argument or as a state tensor: its position, and the position of the
-            earlier argument or the state tensor.
+        sharing: a pair for each tensor argument that is the same object as an earlier one or as a
+            state tensor: its position, and the position of the earlier one or the state tensor. It
+            is empty unless the program writes in place or compares tensors with `is`.
         containers: for each list, dict and set among the arguments, the position of the first that
             is the same object; empty if all differ. In a key made by `of_objects`: the containers,
             arrays and frozen dataclasses themselves, compared by identity.
@@ -88,9 +88,10 @@ class JitKey(NamedTuple):
         return self._replace(containers=tuple(map(Identity, objects)))
 
     def difference_from(self, old: JitKey) -> str:
-        """Return a phrase, for messages, about the first field in which two cache keys differ.
+        """Return a phrase, for messages, about one difference between this cache key and `old`.
 
-        This key is the newer one; `old` is the key that it is compared with.
+        This key is the newer one: "argument 0 was ... and is ...". If there are several
+        differences, those in `sharing`, `containers` and the arguments come first.
         """
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"

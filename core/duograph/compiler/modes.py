@@ -43,8 +43,9 @@ def signature_of(cell: Cell) -> tuple[Value, ...] | None:
 def _own(cell: Cell, name: str) -> JitFunction | None:
     """Return a Cell's own JitFunction, stored as attribute `name`, or None if there is none.
 
-    After a shallow copy of a Cell, the original and the copy hold the same JitFunction; the copy
-    then gets a new one.
+    After a shallow copy of a Cell, the original and the copy hold the same JitFunction. If `cell`
+    is such a copy, the attribute is replaced by the result of `JitFunction._of_copy`, which is None
+    for a form that GRAPH_MODE or `Cell.compile` made.
     """
     found: JitFunction | None = cell.__dict__.get(name)
     if found is not None and found._target is not cell:

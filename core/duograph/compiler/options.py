@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from ..autodiff.pytrees import rebuilt
 from ..context import COMPATIBLE, LAX, STRICT
 from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.types import Value
@@ -288,7 +289,7 @@ def _mutable_inside(value: Value) -> Value:
         assert kind_of(value) is not None
         return builder.host(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(_mutable_inside(v) for v in value)
+        return rebuilt(value, [_mutable_inside(v) for v in value])
     if isinstance(value, dict):
         return {k: _mutable_inside(v) for k, v in value.items()}
     return value

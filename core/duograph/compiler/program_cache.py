@@ -60,12 +60,19 @@ class Compiled:
     def valid(self) -> bool:
         """Return whether the program may serve a call if no other program in the cache fits better.
 
-        The user's setting `stale_captures` decides whether captured values may have changed.
+        The tensors that the program reads besides its arguments must have the types of compile
+        time. The user's setting `stale_captures` decides whether captured values may have changed.
+
+        Raises:
+            CaptureError: a captured value has changed, and the setting is "error".
         """
         return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
 
     def fits(self) -> bool:
-        """Return whether captured values and state tensors are as the program was compiled for."""
+        """Return whether the program was compiled for the present captured values and tensor types.
+
+        The tensors are those that the program reads besides its arguments, such as Parameters.
+        """
         return self.guard.unchanged() and self._state_fits()
 
     def _state_fits(self) -> bool:
@@ -74,7 +81,7 @@ class Compiled:
 
 
 class Interpreted:
-    """A program cache entry for a signature whose calls run uncompiled, line by line.
+    """A program cache entry for a signature whose calls run uncompiled, as ordinary Python.
 
     Attributes:
         reason: why the function could not be compiled.
@@ -110,8 +117,8 @@ class ProgramCache:
             comes last.
         fast: argument types -> `CompiledProgram.fast_call`, the settings version and the result
             type, for arguments that are all plain Tensors.
-        quick: argument types -> (cache entry, settings version), for programs whose state and
-            captures must be checked before a call.
+        quick: argument types -> (cache entry, settings version), for programs whose captures, and
+            types of the tensors that they read besides their arguments, are checked before a call.
         aliased: whether some call had a list, dict or set as an argument that the function also
             reached in another way, such as by a global variable.
         symbolic: programs for symbolic sizes, from which programs for the sizes of a call are made.
@@ -131,8 +138,9 @@ class ProgramCache:
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the entry of a key that may serve a call now, or None.
 
-        An entry whose captured values and state are unchanged is preferred. If the user's setting
-        `stale_captures` allows old values, the result may be the entry used last. The returned
+        An entry is preferred whose program was compiled for the present captured values. If there
+        is none, the result is the one used last among those that the user's setting
+        `stale_captures` allows to run with old values, and those that run uncompiled. The returned
         entry becomes the one used last.
         """
         variants = self.entries.get(key, [])
@@ -145,7 +153,10 @@ class ProgramCache:
         return found
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
-        """Add an entry to the program cache; remove the oldest entries if there are too many."""
+        """Add an entry to the program cache; remove the oldest ones beyond the limits.
+
+        There is a limit to the number of keys, and one to the number of entries for one key.
+        """
         while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.programs() else LIMIT):
             self.entries.popitem(last=False)
         self.quick.clear()

@@ -48,7 +48,7 @@ class ArgumentContainer:
         self._value: Value = None
 
     def value(self) -> Value:
-        """Return the graph value of the container; append the graph input at the first request."""
+        """Return the graph value of the container; the first call appends an input to the graph."""
         if self._value is None:
             made = self.ev.root.parameter(OBJECT)
             self.ev.inputs.entries.append(("container", self.index))
@@ -101,13 +101,16 @@ class _WithAliases:
 
 
 class _Copy:
-    """Placeholder in a result template for a mutable constant, which each call copies."""
+    """Placeholder in a result template for a mutable object with the same contents in every call.
+
+    The function creates it, such as an array or a bytearray. Each call returns a new copy.
+    """
 
     def __init__(self, value: Value) -> None:
         self.value = copy.deepcopy(value)
 
     def made(self) -> Value:
-        """Return a deep copy of the mutable constant for the result of one call."""
+        """Return a new deep copy of the object, for the result of one call."""
         return copy.deepcopy(self.value)
 
 
@@ -194,6 +197,8 @@ def _rebuilt(
 def substituted(template: Value, number: Callable[[Value], Value]) -> Value:
     """Return a copy of a result template with each symbolic number n replaced by `number(n)`.
 
+    A symbolic number is a Python number of the result that is computed from symbolic sizes.
+
     Raises:
         ArgumentError: the template has a constant that may contain a symbolic number.
     """
@@ -207,8 +212,8 @@ def _substituted(
 ) -> Value:
     """Return a copy of a part of a result template with its symbolic numbers replaced.
 
-    `number` returns the replacement of a symbolic number. `made` has the copies made so far, by id
-    of the part.
+    `number` is a function from a symbolic number to its replacement (see `substituted`). `made` has
+    the copies made so far, by id of the part.
     """
     kind = type(template)
     if kind in (Dim, Real):
@@ -270,8 +275,9 @@ def template_of(
         containers: copies of the lists, dicts and sets among the arguments.
 
     Raises:
-        UnsupportedSyntaxError: the result holds a function of the evaluated code, or a set or deque
-            of graph values.
+        UnsupportedSyntaxError: the result holds an object that a call of a program cannot create
+            anew, such as a local function, an iterator, or a set or deque of graph values.
+        ArgumentError: the result is nested too deeply, or contains itself.
     """
     maker = _TemplateMaker(ev, put, leaves, containers)
     template = maker.template(value, 0)
@@ -401,7 +407,9 @@ class _TemplateMaker:
     def of_object(self, value: Value, depth: int) -> Value:
         """Return the template of a result that is not a tensor, graph value, list, dict or tuple.
 
-        Raises UnsupportedSyntaxError for local functions and for sets of graph values.
+        `depth` is the number of containers around it. Raises UnsupportedSyntaxError for an object
+        that a call of a program cannot create anew, such as a local function, an iterator, or a set
+        of graph values.
         """
         if isinstance(value, Choice):
             value.as_python()
@@ -456,7 +464,7 @@ _CONSTANT = (
 
 
 def _only_line_by_line(value: Value) -> UnsupportedSyntaxError:
-    """Return the error for a result that only the uncompiled function can create at each call."""
+    """Return the error for a result `value` that only the uncompiled function can create anew."""
     return UnsupportedSyntaxError(
         f"return: got a {type(value).__name__} that the compiled function made; wanted Tensors and "
         "Python values",
@@ -495,7 +503,10 @@ def _own_data(ev: Evaluation, value: Value) -> bool:
 
 
 def _of_graph(value: Value) -> bool:
-    """Return whether a value is a graph value or a container that holds one at any depth."""
+    """Return whether a value is a graph value, or holds one at any depth.
+
+    Tuples, lists, sets and the values of dicts are searched.
+    """
     if isinstance(value, (tuple, list, dict, set)):
         return any(map(_of_graph, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (GraphTensor, HostValue))

@@ -116,9 +116,10 @@ class SymbolicProgram:
         self._guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
-        """Return whether captured values and the types of state are as they were.
+        """Return whether captured values, and types of state tensors, are those of the evaluation.
 
-        Moves state without a device to the device of the program.
+        State tensors, such as Parameters, are those that the graph reads and that are no arguments.
+        Those without a device are moved to the device of the program.
         """
         traced = self.traced
         written = {id(v) for kind, v, _ in traced.writes if kind == "state"}
@@ -222,7 +223,11 @@ class Family:
         self.failures = 0
 
     def fail(self, reason: str) -> None:
-        """Count a failed evaluation with symbols, whose cause may be an error of the user."""
+        """Count a failed evaluation with symbolic sizes and store the reason.
+
+        The cause may also be an error of the user's code, which is raised when the function is
+        compiled for exact sizes.
+        """
         self.reason = reason
         self.failures += 1
 
@@ -318,7 +323,10 @@ class SymbolicPrograms:
             return None
 
     def _family(self, call: JitCall) -> Family:
-        """Return the family of a call; if it is new and there are too many, drop the oldest one."""
+        """Return the family of a call: the calls that differ from it only in sizes of tensors.
+
+        A family that does not exist is created; the oldest one is dropped if there are too many.
+        """
         key = _family_key(call.key)
         found = self.families.get(key)
         if found is None:
@@ -418,7 +426,7 @@ def _symbolic_types(
 
 
 def _doubled(shapes: Shapes, axes: Open) -> Shapes:
-    """Return shapes in which the sizes of `axes` are doubled.
+    """Return shapes in which the sizes of `axes` are doubled if their declared Symbols allow it.
 
     They are example sizes for a second evaluation, after a size equalled another number by chance.
     """

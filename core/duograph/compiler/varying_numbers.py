@@ -32,8 +32,8 @@ class VaryingNumbers:
     """The number arguments of one function that are inputs of its programs.
 
     Attributes:
-        inputs: the arguments that are inputs.
-        constants: the arguments that must stay constants.
+        inputs: positions or keyword names of the arguments that are inputs of programs.
+        constants: positions or keyword names of the arguments that must stay constants.
     """
 
     def __init__(self) -> None:

@@ -106,7 +106,11 @@ def read_failing(results: object) -> list[Array]:
 
 
 class DeferredIndexError(IndexError):
-    """Raised by a test if a device reports an index out of range only when a value is read."""
+    """Raised by `read_failing` if a device reports a bad index only when a result is read.
+
+    A conformance test of errors accepts it, whatever its message, where an IndexError is expected:
+    an asynchronous device cannot report the index earlier.
+    """
 
 
 # ---- comparison ---------------------------------------------------------------------------------

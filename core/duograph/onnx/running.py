@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..autodiff.pytrees import rebuilt
 from ..dtype import as_computed_dtype
 from ..errors import OnnxError, UnsupportedSyntaxError
 from ..ir.values import HostValue, NeedsValue
@@ -173,7 +174,7 @@ def tensor_of(value: Value) -> Tensor:
 def _host_value(value: Results) -> Results:
     """Convert the Tensors in a result of NumPy code to NumPy arrays."""
     if isinstance(value, (tuple, list)):
-        return type(value)(cast("list[Value]", [_host_value(v) for v in value]))
+        return rebuilt(value, [_host_value(v) for v in value])
     return np.asarray(value.asnumpy()) if isinstance(value, Tensor) else value
 
 

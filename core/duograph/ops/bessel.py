@@ -29,7 +29,10 @@ __all__ = [
 
 
 def _series(t: Array, coefficients: Sequence[float]) -> Array:
-    """Evaluate a Chebyshev series with the given coefficients at each `t` in [-1, 1] (Clenshaw)."""
+    """Evaluate the Chebyshev series sum(coefficients[k] * T_k(t)) at each `t` in [-1, 1].
+
+    `coefficients` begins with that of T_0, which is not halved. Method: Clenshaw, 1955.
+    """
     later = last = np.zeros_like(t)
     for c in coefficients[:0:-1]:
         later, last = c + 2 * t * later - last, later

@@ -52,11 +52,16 @@ class BatchNorm(Primitive):
     def __call__(
         self, input_x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply batch normalisation; return (result, mean, variance, mean, variance).
+        """Normalise each channel of `input_x`; return (result, mean, variance, mean, variance).
 
-        With `is_training`, the returned mean and variance are those of the batch, and the
-        arguments `mean` and `variance` are updated in place as moving averages. Otherwise the
-        arguments are returned unchanged.
+            result = (input_x - mean) / sqrt(variance + epsilon) * scale + bias
+
+        Without `is_training`, mean and variance are the arguments, which are returned unchanged.
+        With it, they are the mean and the biased variance of the batch; each of the two arguments,
+        if it is a Tensor, is then updated in place to (1 - momentum) * argument + momentum *
+        statistic, where the statistic of the second is the batch's unbiased variance. `scale`,
+        `bias` and all statistics have one element per channel. `is_training`, `momentum` and
+        `epsilon` are arguments of the constructor.
         """
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x

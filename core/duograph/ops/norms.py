@@ -225,7 +225,9 @@ def clip_by_norm(
         )
     scale = minimum(max_norm / (total + 1e-6), fill((), 1.0, total.dtype))
     clipped = [converted(t * converted(scale, t.dtype), t.dtype) for t in tensors]
-    return clipped[0] if single else type(x)(clipped)
+    if single:
+        return clipped[0]
+    return type(x)(*clipped) if hasattr(x, "_fields") else type(x)(clipped)  # a namedtuple stays
 
 
 @op(name="clip_by_global_norm")

@@ -1,9 +1,10 @@
 """The update formulas of optimisers (Adam, SGD, ...), one op each, and of moving statistics.
 
-`nn/optim` and `normalization.py` call them. Each is a composite op, for which a backend may have
-one kernel. Learning rates and powers are 0-d operands, so that a new value never triggers a
-compilation; settings that stay the same in all steps are attributes. Arithmetic must be done in at
-least float32, and each result has the dtype of the operand that it replaces.
+`nn/optim` and `normalization.py` call them. An op returns the new values of its operands and writes
+nothing in place. Each is a composite op, for which a backend may have one kernel. Learning rates
+and powers are 0-d operands, so that a new value never triggers a compilation; settings that stay
+the same in all steps are attributes. Arithmetic must be done in at least float32, and each result
+has the dtype of the operand that it replaces.
 """
 
 from __future__ import annotations
@@ -70,11 +71,15 @@ def sgd_step(
 ):
     """Composite op: one step of stochastic gradient descent with momentum.
 
-    `accum` is the running sum of gradients. `stat` is 1 before the first step and 0 afterwards; the
-    first step does not damp the gradient. The gradient is multiplied by `scale`, and `weight_decay`
-    * param is added to it.
+    Returns the new values of param, accum and stat; nothing is written in place.
 
-    Returns: new param, accum, stat.
+        g     = scale * grad + weight_decay * param
+        accum = momentum * accum + (1 - dampening * (1 - stat)) * g
+        param = param - lr * (g + momentum * accum if nesterov else accum)
+        stat  = 0
+
+    `accum` is the momentum buffer, 0 before the first step. `stat` is 1 before the first step and 0
+    afterwards, so that the first gradient is not damped.
     """
     p, a, s = _wide(param), _wide(accum), _wide(stat)
     g = _gradient(param, grad, weight_decay, scale)
@@ -94,12 +99,15 @@ def momentum_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """Composite op: one step of momentum.
+    """Composite op: one step of gradient descent with momentum.
 
-    accum = momentum * accum + grad; param -= lr * accum. The gradient is multiplied by `scale`, and
-    `weight_decay` * param is added to it.
+    Returns the new values of param and accum; nothing is written in place.
 
-    Returns: new param, accum.
+        g     = scale * grad + weight_decay * param
+        accum = momentum * accum + g
+        param = param - lr * (g + momentum * accum if nesterov else accum)
+
+    `accum` is the momentum buffer, 0 before the first step.
     """
     p, g = _wide(param), _gradient(param, grad, weight_decay, scale)
     a = _wide(accum) * momentum + g
@@ -129,11 +137,16 @@ def adam_step(
 ):
     """Composite op: one step of Adam (Kingma and Ba, 2015).
 
-    `m` and `v` are the moving averages of the gradient and of its square. `beta1_power` and
-    `beta2_power` are the betas to the power of the number of steps, with this one. The gradient is
-    multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, m and v; nothing is written in place.
 
-    Returns: new param, m, v.
+        g     = scale * grad + weight_decay * param
+        m     = beta1 * m + (1 - beta1) * g
+        v     = beta2 * v + (1 - beta2) * g**2
+        rate  = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+        param = param - rate * (beta1 * m + (1 - beta1) * g if nesterov else m) / (sqrt(v) + eps)
+
+    In step t, counted from 1, the operands `beta1_power` and `beta2_power` are beta1**t and
+    beta2**t.
     """
     g = _gradient(param, grad, weight_decay, scale)
     m1, v1 = _moments(m, v, g, beta1, beta2)
@@ -161,10 +174,17 @@ def amsgrad_step(
 ):
     """Composite op: one step of AMSGrad (Reddi et al., 2018).
 
-    It is `adam_step` with `vhat`, the largest second moment so far, in place of `v`. The gradient
-    is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, m, v and vhat; nothing is written in place.
 
-    Returns: new param, m, v, vhat.
+        g     = scale * grad + weight_decay * param
+        m     = beta1 * m + (1 - beta1) * g
+        v     = beta2 * v + (1 - beta2) * g**2
+        vhat  = maximum(vhat, v)
+        rate  = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+        param = param - rate * m / (sqrt(vhat) + eps)
+
+    In step t, counted from 1, the operands `beta1_power` and `beta2_power` are beta1**t and
+    beta2**t.
     """
     g = _gradient(param, grad, weight_decay, scale)
     m1, v1 = _moments(m, v, g, beta1, beta2)
@@ -183,13 +203,17 @@ def _corrected(
     eps: float,
     decoupled: float,
 ) -> Tensor:
-    """Return `param` after one step of Adam with bias-corrected moments.
+    """Return the new value of `param` after one step of Adam with bias correction.
+
+        param = param * (1 - lr * decoupled)
+        param = param - lr * (m1 / c1) / (sqrt(top / c2) + eps)
 
     Args:
-        m1: first moment.
-        top: second moment, or for AMSGrad its maximum so far.
+        param: the old value, which is not changed.
+        m1: new first moment, the moving average of the gradient.
+        top: new second moment, or for AMSGrad the maximum of all second moments so far.
         lr: learning rate.
-        corrections: divisors of the two moments, 1 - beta^step.
+        corrections: the pair (c1, c2) of divisors, 1 - beta1**t and 1 - beta2**t in step t.
         eps: added to the root of the corrected second moment.
         decoupled: factor of the weight decay that is applied to `param` itself (AdamW).
     """
@@ -218,11 +242,16 @@ def adamw_step(
 ):
     """Composite op: one step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
-    The corrections are ``1 - beta ** t`` for step t, counted from 1. Unlike in `adam_step`, `eps`
-    is added to the root of the corrected second moment. The decay `weight_decay` is added to the
-    gradient (multiplied by `scale`); the decay `decoupled` shrinks the parameter itself.
+    Returns the new values of param, m and v; nothing is written in place.
 
-    Returns: new param, m, v.
+        g     = scale * grad + weight_decay * param
+        m     = beta1 * m + (1 - beta1) * g
+        v     = beta2 * v + (1 - beta2) * g**2
+        param = param * (1 - lr * decoupled)
+        param = param - lr * (m / correction1) / (sqrt(v / correction2) + eps)
+
+    In step t, counted from 1, the operands `correction1` and `correction2` are `1 - beta1**t` and
+    `1 - beta2**t`.
     """
     g = _gradient(param, grad, weight_decay, scale)
     m1, v1 = _moments(m, v, g, beta1, beta2)
@@ -249,10 +278,17 @@ def adamw_amsgrad_step(
 ):
     """Composite op: one step of AMSGrad (Reddi et al., 2018) with decoupled weight decay.
 
-    It is `adamw_step`, but divides by the root of `vhat`, the elementwise maximum of all second
-    moments `v` so far, instead of the root of `v`.
+    Returns the new values of param, m, v and vhat; nothing is written in place.
 
-    Returns: new param, m, v, vhat.
+        g     = scale * grad + weight_decay * param
+        m     = beta1 * m + (1 - beta1) * g
+        v     = beta2 * v + (1 - beta2) * g**2
+        vhat  = maximum(vhat, v)
+        param = param * (1 - lr * decoupled)
+        param = param - lr * (m / correction1) / (sqrt(vhat / correction2) + eps)
+
+    In step t, counted from 1, the operands `correction1` and `correction2` are `1 - beta1**t` and
+    `1 - beta2**t`.
     """
     g = _gradient(param, grad, weight_decay, scale)
     m1, v1 = _moments(m, v, g, beta1, beta2)
@@ -274,11 +310,16 @@ def adam_weight_decay_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """Composite op: one step of Adam without bias correction, with the decay added to the update.
+    """Composite op: one step of Adam with decoupled weight decay but without bias correction.
 
-    `weight_decay` * param is added to the step; the gradient is multiplied by `scale`.
+    Returns the new values of param, m and v; nothing is written in place.
 
-    Returns: new param, m, v.
+        g     = scale * grad
+        m     = beta1 * m + (1 - beta1) * g
+        v     = beta2 * v + (1 - beta2) * g**2
+        param = param - lr * (m / (sqrt(v) + eps) + weight_decay * param)
+
+    `m` and `v` are the moving averages of the gradient and of its square.
     """
     g = _gradient(param, grad, 0.0, scale)
     m1, v1 = _moments(m, v, g, beta1, beta2)
@@ -302,13 +343,14 @@ def rmsprop_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """Composite op: one step of RMSProp.
+    """Composite op: one step of RMSProp (Tieleman and Hinton, 2012).
 
-    `mean_square` is the moving average, with `decay`, of the squared gradient. `moment` is the step
-    that is subtracted from param: momentum * moment + lr * grad / sqrt(mean_square + eps). The
-    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, mean_square and moment; nothing is written in place.
 
-    Returns: new param, mean_square, moment.
+        g           = scale * grad + weight_decay * param
+        mean_square = decay * mean_square + (1 - decay) * g**2
+        moment      = momentum * moment + lr * g / sqrt(mean_square + eps)
+        param       = param - moment
     """
     g = _gradient(param, grad, weight_decay, scale)
     ms = _wide(mean_square) * decay + square(g) * (1.0 - decay)
@@ -332,11 +374,13 @@ def centered_rmsprop_step(
 ):
     """Composite op: one step of RMSProp that divides by the root of the gradient's variance.
 
-    `mean_grad` and `mean_square` are moving averages, with `decay`, of the gradient and its square.
-    `moment` is the step that is subtracted from param; `momentum` times the previous step is part
-    of it. The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, mean_grad, mean_square and moment; nothing is written in place.
 
-    Returns: new param, mean_grad, mean_square, moment.
+        g           = scale * grad + weight_decay * param
+        mean_grad   = decay * mean_grad + (1 - decay) * g
+        mean_square = decay * mean_square + (1 - decay) * g**2
+        moment      = momentum * moment + lr * g / sqrt(mean_square - mean_grad**2 + eps)
+        param       = param - moment
     """
     g = _gradient(param, grad, weight_decay, scale)
     mg = _wide(mean_grad) * decay + g * (1.0 - decay)
@@ -360,10 +404,11 @@ def adagrad_step(
 ):
     """Composite op: one step of Adagrad (Duchi et al., 2011).
 
-    `accum` is the sum of the squared gradients, which is updated only with `update_slots`. The
-    gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param and accum; nothing is written in place.
 
-    Returns: new param, accum.
+        g     = scale * grad + weight_decay * param
+        accum = accum + g**2 if update_slots else accum
+        param = param - lr * g / sqrt(accum)
     """
     g = _gradient(param, grad, weight_decay, scale)
     a = _wide(accum) + square(g) if update_slots else _wide(accum)
@@ -384,11 +429,13 @@ def adadelta_step(
 ):
     """Composite op: one step of Adadelta (Zeiler, 2012).
 
-    `accum` is the moving average, with `rho`, of the squared gradients, and `accum_update` that of
-    the squared steps (before they are multiplied by `lr`).
-    The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, accum and accum_update; nothing is written in place.
 
-    Returns: new param, accum, accum_update.
+        g            = scale * grad + weight_decay * param
+        accum        = rho * accum + (1 - rho) * g**2
+        step         = sqrt(accum_update + eps) / sqrt(accum + eps) * g
+        accum_update = rho * accum_update + (1 - rho) * step**2
+        param        = param - lr * step
     """
     g = _gradient(param, grad, weight_decay, scale)
     a = _wide(accum) * rho + square(g) * (1.0 - rho)
@@ -413,11 +460,14 @@ def ftrl_step(
 ):
     """Composite op: one step of "follow the regularised leader" (FTRL; McMahan et al., 2013).
 
-    `accum` is the sum of the squared gradients, and `linear` the sum of the gradients, corrected
-    for the changes of the learning rate lr * accum ** lr_power. `l1` and `l2` are the factors of
-    the penalties. The gradient is multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, accum and linear; nothing is written in place.
 
-    Returns: new param, accum, linear.
+        g      = scale * grad + weight_decay * param
+        old    = accum ** -lr_power
+        accum  = accum + g**2
+        new    = accum ** -lr_power
+        linear = linear + g - (new - old) / lr * param
+        param  = -sign(linear) * maximum(abs(linear) - l1, 0) / (new / lr + 2 * l2)
     """
     p, a, z = _wide(param), _wide(accum), _wide(linear)
     g = _gradient(param, grad, weight_decay, scale)
@@ -449,11 +499,14 @@ def adamax_step(
 ):
     """Composite op: one step of AdaMax (Kingma and Ba, 2015).
 
-    `m` is the moving average of the gradient, `v` the decaying maximum of its absolute value, and
-    `beta1_power` beta1 to the power of the number of steps, with this one. The gradient is
-    multiplied by `scale`, and `weight_decay` * param is added to it.
+    Returns the new values of param, m and v; nothing is written in place.
 
-    Returns: new param, m, v.
+        g     = scale * grad + weight_decay * param
+        m     = beta1 * m + (1 - beta1) * g
+        v     = maximum(beta2 * v, abs(g))
+        param = param - lr / (1 - beta1_power) * m / (v + eps)
+
+    In step t, counted from 1, the operand `beta1_power` is beta1**t.
     """
     g = _gradient(param, grad, weight_decay, scale)
     m1 = _wide(m) * beta1 + g * (1.0 - beta1)
@@ -471,11 +524,15 @@ def moving_statistics(
     keep: float = 0.9,
     count: int = 1,
 ):
-    """Composite op: moving averages of batch statistics; `keep` is the weight of the old values.
+    """Composite op: one step of the moving averages of a batch's mean and variance.
 
-    `variance` is the biased variance of `count` elements, which is converted to the unbiased one.
+    Returns the new values of moving_mean and moving_variance; nothing is written in place.
 
-    Returns: new moving_mean, moving_variance.
+        moving_mean     = keep * moving_mean + (1 - keep) * mean
+        moving_variance = keep * moving_variance + (1 - keep) * variance * count / (count - 1)
+
+    `variance` is the biased variance of `count` elements; the factor makes it unbiased. If `count`
+    is 1, the factor is 1.
     """
     share = (1.0 - keep) * (count / (count - 1) if count > 1 else 1.0)
     new_mean = _wide(moving_mean) * keep + _wide(mean) * (1.0 - keep)

@@ -1,7 +1,8 @@
 """Primitive classes of optimiser steps: `ApplyMomentum`, `Adam`, `ApplyFtrl` and others.
 
 Users construct them in their own optimisers. A call updates the Parameters among its arguments in
-place and returns them. The formulas are those of `optimizer`, but here settings may be Tensors.
+place and returns all of them, or only the first. The formulas are those of `optimizer`, but here
+settings may be Tensors.
 """
 
 from __future__ import annotations
@@ -85,9 +86,15 @@ def _adam_delta(
     eps: Number,
     nesterov: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (delta, m, v) of an Adam step: the change of the Parameter, and the new moments.
+    """Return (delta, m, v) of one step of Adam: the change of the Parameter, and the new moments.
 
-    `g` is the gradient, `b1p` and `b2p` are the powers of the betas `b1` and `b2`.
+        m     = b1 * m + (1 - b1) * g
+        v     = b2 * v + (1 - b2) * g**2
+        rate  = lr * sqrt(1 - b2p) / (1 - b1p)
+        delta = -rate * (b1 * m + (1 - b1) * g if nesterov else m) / (sqrt(v) + eps)
+
+    `g` is the gradient. In step t, counted from 1, `b1p` and `b2p` are b1**t and b2**t. The
+    arguments are not changed.
     """
     m, v = _moments(m, v, g, b1, b2)
     rate = lr * _root(1.0 - b2p) / (1.0 - b1p)
@@ -167,8 +174,14 @@ class Adam(_Nesterov):
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Update var, m and v in place by one step of Adam; return these Parameters.
 
-        `m` and `v` are moving averages of the gradient and its square; the powers of the betas
-        include this step.
+            m    = beta1 * m + (1 - beta1) * gradient
+            v    = beta2 * v + (1 - beta2) * gradient**2
+            rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+            var  = var - rate * m / (sqrt(v) + epsilon)
+
+        With the constructor's `use_nesterov`, the last line has
+        `beta1 * m + (1 - beta1) * gradient` in place of `m`. In step t, counted from 1,
+        `beta1_power` and `beta2_power` are beta1**t and beta2**t.
         """
         _check("Adam", var, m, v, gradient)
         delta, *moments = _adam_delta(
@@ -181,14 +194,26 @@ class Adam(_Nesterov):
 class AdamNoUpdateParam(_Nesterov):
     """Adam that returns the change of the Parameter instead of applying it.
 
-    It is called with (m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient).
+    `AdamNoUpdateParam(use_locking=False, use_nesterov=False)` is called with (m, v, beta1_power,
+    beta2_power, lr, beta1, beta2, epsilon, gradient).
     """
 
     def __call__(
         self, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number, lr: Number,
         beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update m and v in place; return the change that the caller adds to its Parameter."""
+        """Update m and v in place by one step of Adam; return the change of the Parameter.
+
+            m    = beta1 * m + (1 - beta1) * gradient
+            v    = beta2 * v + (1 - beta2) * gradient**2
+            rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+            return -rate * m / (sqrt(v) + epsilon)
+
+        The caller adds the result, which has the dtype of `gradient`, to its Parameter. With the
+        constructor's `use_nesterov`, the last line has `beta1 * m + (1 - beta1) * gradient` in
+        place of `m`. In step t, counted from 1, `beta1_power` and `beta2_power` are beta1**t and
+        beta2**t.
+        """
         _check("AdamNoUpdateParam", m, v, gradient)
         delta, *moments = _adam_delta(
             _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
@@ -199,7 +224,7 @@ class AdamNoUpdateParam(_Nesterov):
 
 
 class AdamWeightDecay(_Locking):
-    """Adam with weight decay and without bias correction.
+    """Adam with decoupled weight decay and without bias correction.
 
     `AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)`.
     """
@@ -208,9 +233,13 @@ class AdamWeightDecay(_Locking):
         self, var: Tensor, m: Tensor, v: Tensor, lr: Number, beta1: Number, beta2: Number,
         epsilon: Number, decay: Number, gradient: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m and v in place by Adam with weight decay; return these Parameters.
+        """Update var, m and v in place by an Adam step without bias correction; return all three.
 
-        There is no bias correction, and ``decay * var`` is added to the step.
+            m   = beta1 * m + (1 - beta1) * gradient
+            v   = beta2 * v + (1 - beta2) * gradient**2
+            var = var - lr * (m / (sqrt(v) + epsilon) + decay * var)
+
+        `m` and `v` are the moving averages of the gradient and of its square.
         """
         _check("AdamWeightDecay", var, m, v, gradient)
         m1, v1 = _moments(_wide(m), _wide(v), _wide(gradient), beta1, beta2)
@@ -225,7 +254,14 @@ class ApplyAdaMax(Primitive):
         self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, lr: Number, beta1: Number,
         beta2: Number, epsilon: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m and v by one step of AdaMax; return these Parameters."""
+        """Update var, m and v in place by one step of AdaMax; return these Parameters.
+
+            m   = beta1 * m + (1 - beta1) * grad
+            v   = maximum(beta2 * v, abs(grad))
+            var = var - lr / (1 - beta1_power) * m / (v + epsilon)
+
+        In step t, counted from 1, `beta1_power` is beta1**t.
+        """
         _check("ApplyAdaMax", var, m, v, grad)
         g = _wide(grad)
         m1 = _wide(m) * beta1 + g * (1.0 - beta1)
@@ -241,7 +277,15 @@ class ApplyAdadelta(Primitive):
         self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
         epsilon: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, accum and accum_update by one step of Adadelta; return these Parameters."""
+        """Update var, accum and accum_update in place by one step of Adadelta; return all three.
+
+            accum        = rho * accum + (1 - rho) * grad**2
+            step         = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad
+            accum_update = rho * accum_update + (1 - rho) * step**2
+            var          = var - lr * step
+
+        `rho` is the weight of the old moving averages.
+        """
         targets = (var, accum, accum_update)
         _check("ApplyAdadelta", *targets, grad)
         return _write(targets, _stepped(_adadelta, targets, lr, rho, epsilon, _wide(grad)))
@@ -265,7 +309,14 @@ class ApplyAdagrad(Primitive):
         self.update_slots = update_slots
 
     def __call__(self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor) -> tuple[Tensor, ...]:
-        """Update var by one step of Adagrad, and accum if `update_slots` is set; return both."""
+        """Update var and accum in place by one step of Adagrad; return both Parameters.
+
+            accum = accum + grad**2
+            var   = var - lr * grad / (sqrt(accum) + epsilon)
+
+        The first line applies only if the constructor's `update_slots` is True. `epsilon` is an
+        attribute of the instance, 0 in ApplyAdagrad.
+        """
         _check(type(self).__name__, var, accum, grad)
         g, a = _wide(grad), _wide(accum)
         if self.update_slots:
@@ -295,10 +346,14 @@ class ApplyAdagradDA(_Locking):
         self, var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor,
         grad: Tensor, lr: Number, l1: Number, l2: Number, global_step: Number,
     ) -> Tensor:  # fmt: skip
-        """Update var and its two accumulators by one step of dual-averaging Adagrad; return var.
+        """Update var and both accumulators in place by a dual-averaging Adagrad step; return var.
 
-        `l1` and `l2` are the factors of the regularisation, `global_step` the number of steps with
-        this one.
+            s   = gradient_accumulator = gradient_accumulator + grad
+            q   = gradient_squared_accumulator = gradient_squared_accumulator + grad**2
+            t   = global_step
+            var = -lr * sign(s) * maximum(abs(s) - l1 * t, 0) / (l2 * t * lr + sqrt(q))
+
+        `global_step` is the number of this step, counted from 1.
         """
         targets = (var, gradient_accumulator, gradient_squared_accumulator)
         _check("ApplyAdagradDA", *targets, grad)
@@ -322,8 +377,17 @@ class ApplyAdamWithAmsgradV2(_Locking):
         beta2_power: Number, lr: Number, beta1: Number, beta2: Number, epsilon: Number,
         grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m, v and vhat by one step of AMSGrad; return these four Parameters."""
-        _check("ApplyAdamWithAmsgrad", var, m, v, vhat, grad)
+        """Update var, m, v and vhat in place by one step of AMSGrad; return these four Parameters.
+
+            m    = beta1 * m + (1 - beta1) * grad
+            v    = beta2 * v + (1 - beta2) * grad**2
+            vhat = maximum(vhat, v)
+            rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+            var  = var - rate * m / (sqrt(vhat) + epsilon)
+
+        In step t, counted from 1, `beta1_power` and `beta2_power` are beta1**t and beta2**t.
+        """
+        _check(type(self).__name__, var, m, v, vhat, grad)
         m1, v1 = _moments(_wide(m), _wide(v), _wide(grad), beta1, beta2)
         top = maximum(_wide(vhat), v1)
         rate = lr * _root(1.0 - beta2_power) / (1.0 - beta1_power)
@@ -352,7 +416,17 @@ class ApplyAdamWithAmsgrad(Primitive):
         self, var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Number,
         beta2_power: Number, lr: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var, m, v and vhat by one step of AMSGrad; return these four Parameters."""
+        """Update var, m, v and vhat in place by one step of AMSGrad; return these four Parameters.
+
+            m    = beta1 * m + (1 - beta1) * grad
+            v    = beta2 * v + (1 - beta2) * grad**2
+            vhat = maximum(vhat, v)
+            rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+            var  = var - rate * m / (sqrt(vhat) + epsilon)
+
+        beta1, beta2 and epsilon are the constructor's. In step t, counted from 1, `beta1_power` and
+        `beta2_power` are beta1**t and beta2**t.
+        """
         return ApplyAdamWithAmsgradV2()(
             var, m, v, vhat, beta1_power, beta2_power, lr, self.beta1, self.beta2, self.epsilon,
             grad,
@@ -360,15 +434,21 @@ class ApplyAdamWithAmsgrad(Primitive):
 
 
 class ApplyAddSign(Primitive):
-    """AddSign (Bello et al., 2017), called with (var, m, lr, alpha, sign_decay, beta, grad)."""
+    """AddSign (Bello et al., 2017): `ApplyAddSign()(var, m, lr, alpha, sign_decay, beta, grad)`.
+
+    The step is larger where the gradient and its moving average `m` have the same sign.
+    """
 
     def __call__(
         self, var: Tensor, m: Tensor, lr: Number, alpha: Number, sign_decay: Number,
         beta: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var and m by one step of AddSign; return both.
+        """Update var and m in place by one step of AddSign; return both Parameters.
 
-        The step is the gradient times alpha + sign_decay * sign(grad) * sign(m).
+            m   = beta * m + (1 - beta) * grad
+            var = var - lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad
+
+        `m` is the moving average of the gradient.
         """
         _check("ApplyAddSign", var, m, grad)
         g = _wide(grad)
@@ -378,15 +458,21 @@ class ApplyAddSign(Primitive):
 
 
 class ApplyPowerSign(Primitive):
-    """PowerSign (Bello et al., 2017), called with (var, m, lr, logbase, sign_decay, beta, grad)."""
+    """PowerSign (Bello et al., 2017), called with (var, m, lr, logbase, sign_decay, beta, grad).
+
+    The step is larger where the gradient and its moving average `m` have the same sign.
+    """
 
     def __call__(
         self, var: Tensor, m: Tensor, lr: Number, logbase: Number, sign_decay: Number,
         beta: Number, grad: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update var and m by one step of PowerSign; return both.
+        """Update var and m in place by one step of PowerSign; return both Parameters.
 
-        The step is the gradient times exp(logbase * sign_decay * sign(grad) * sign(m)).
+            m   = beta * m + (1 - beta) * grad
+            var = var - lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad
+
+        `m` is the moving average of the gradient.
         """
         _check("ApplyPowerSign", var, m, grad)
         g = _wide(grad)
@@ -396,7 +482,7 @@ class ApplyPowerSign(Primitive):
 
 
 class ApplyRMSProp(_Locking):
-    """RMSProp without centring.
+    """RMSProp, whose step is divided by the root of the gradient's mean square.
 
     It is called with (var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon).
     """
@@ -405,7 +491,14 @@ class ApplyRMSProp(_Locking):
         self, var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Number,
         grad: Tensor, decay: float, momentum: float, epsilon: float,
     ) -> Tensor:  # fmt: skip
-        """Update var, mean_square and moment by one step of RMSProp; return var."""
+        """Update var, mean_square and moment in place by one step of RMSProp; return var.
+
+            mean_square = decay * mean_square + (1 - decay) * grad**2
+            moment      = momentum * moment + learning_rate * grad / sqrt(mean_square + epsilon)
+            var         = var - moment
+
+        `moment` is the step that is subtracted from `var`.
+        """
         targets = (var, mean_square, moment)
         _check("ApplyRMSProp", *targets, grad)
         new = _stepped(_rmsprop, targets, learning_rate, _wide(grad), decay, momentum, epsilon)
@@ -413,15 +506,25 @@ class ApplyRMSProp(_Locking):
 
 
 class ApplyCenteredRMSProp(_Locking):
-    """RMSProp that divides by the root of the gradients' variance, not of their mean square."""
+    """RMSProp that divides by the root of the gradients' variance, not of their mean square.
+
+    It is called with (var, mean_gradient, mean_square, moment, grad, learning_rate, decay,
+    momentum, epsilon).
+    """
 
     def __call__(
         self, var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor,
         grad: Tensor, learning_rate: Number, decay: float, momentum: float, epsilon: float,
     ) -> Tensor:  # fmt: skip
-        """Update var and its three statistics by one step of centred RMSProp; return var.
+        """Update var and its three statistics in place by one step of centred RMSProp; return var.
 
-        The step is divided by the root of the gradient's variance, not of its mean square.
+            mean_gradient = decay * mean_gradient + (1 - decay) * grad
+            mean_square   = decay * mean_square + (1 - decay) * grad**2
+            variance      = mean_square - mean_gradient**2
+            moment        = momentum * moment + learning_rate * grad / sqrt(variance + epsilon)
+            var           = var - moment
+
+        `moment` is the step that is subtracted from `var`.
         """
         _check("ApplyCenteredRMSProp", var, mean_gradient, mean_square, moment, grad)
         g = _wide(grad)
@@ -443,7 +546,13 @@ class ApplyFtrl(_Locking):
         self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Number, l1: Number,
         l2: Number, lr_power: Number,
     ) -> Tensor:  # fmt: skip
-        """Update var, accum and linear by one step of FTRL; return var.
+        """Update var, accum and linear in place by one step of FTRL; return var.
+
+            old    = accum ** -lr_power
+            accum  = accum + grad**2
+            new    = accum ** -lr_power
+            linear = linear + grad - (new - old) / lr * var
+            var    = -sign(linear) * maximum(abs(linear) - l1, 0) / (new / lr + 2 * l2)
 
         FTRL is "follow the regularised leader" (McMahan et al., 2013).
         """
@@ -462,13 +571,17 @@ class ApplyGradientDescent(Primitive):
 
 
 class ApplyProximalGradientDescent(Primitive):
-    """Proximal gradient descent with l1 and l2 penalties, called with (var, alpha, l1, l2, delta).
+    """Proximal gradient descent with l1 and l2 penalties.
 
-    `alpha` is the step size and `delta` the gradient; a call writes the new value into `var`.
+    `ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)`, where `alpha` is the step size and
+    `delta` the gradient, writes the new value into `var` and returns it.
     """
 
     def __call__(self, var: Tensor, alpha: Number, l1: Number, l2: Number, delta: Tensor) -> Tensor:
-        """Update var by a proximal step with l1 and l2 penalties; return `var`.
+        """Update var in place by one proximal step with l1 and l2 penalties; return var.
+
+            z   = var - alpha * delta
+            var = sign(z) * maximum(abs(z) - alpha * l1, 0) / (1 + alpha * l2)
 
         `delta` is the gradient and `alpha` the step size.
         """
@@ -477,12 +590,24 @@ class ApplyProximalGradientDescent(Primitive):
 
 
 class ApplyProximalAdagrad(_Locking):
-    """Adagrad with l1 and l2 regularisation, called with (var, accum, lr, l1, l2, grad)."""
+    """Adagrad with proximal l1 and l2 penalties.
+
+    A call, `ApplyProximalAdagrad()(var, accum, lr, l1, l2, grad)`, updates `var` and `accum`, the
+    sum of the squared gradients, in place and returns both.
+    """
 
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor
     ) -> tuple[Tensor, ...]:
-        """Update var and accum by Adagrad with proximal l1 and l2 penalties; return both."""
+        """Update var and accum in place by one step of proximal Adagrad; return both Parameters.
+
+            accum = accum + grad**2
+            rate  = lr / sqrt(accum)
+            z     = var - rate * grad
+            var   = sign(z) * maximum(abs(z) - rate * l1, 0) / (1 + rate * l2)
+
+        `accum` is the sum of the squared gradients.
+        """
         _check("ApplyProximalAdagrad", var, accum, grad)
         g = _wide(grad)
         a = _wide(accum) + square(g)
@@ -520,7 +645,15 @@ class ApplyMomentum(Primitive):
         self, variable: Tensor, accumulation: Tensor, learning_rate: Number, gradient: Tensor,
         momentum: Number,
     ) -> Tensor:  # fmt: skip
-        """Update `variable` and `accumulation` by one step of momentum; return `variable`."""
+        """Update `variable` and `accumulation` in place by one momentum step; return `variable`.
+
+            g            = gradient_scale * gradient
+            accumulation = momentum * accumulation + g
+            variable     = variable - learning_rate * accumulation
+
+        With `use_nesterov`, the last line has `g + momentum * accumulation` in place of
+        `accumulation`. `gradient_scale` and `use_nesterov` are arguments of the constructor.
+        """
         _check("ApplyMomentum", variable, accumulation, gradient)
         g = _wide(gradient) * self.gradient_scale
         a = _wide(accumulation) * momentum + g
@@ -532,15 +665,19 @@ class ApplyMomentum(Primitive):
 class ApplyKerasMomentum(_Nesterov):
     """Momentum as Keras defines it: `ApplyKerasMomentum()(var, accum, lr, grad, momentum)`.
 
-    accum holds the steps, which are already multiplied by the learning rate.
+    `accum` holds the previous change of `var`, which is already multiplied by the learning rate.
     """
 
     def __call__(
         self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor, momentum: Number
     ) -> tuple[Tensor, ...]:
-        """Update var and accum by a momentum step as Keras defines it; return both.
+        """Update var and accum in place by one momentum step of Keras; return both Parameters.
 
-        accum becomes ``accum * momentum - lr * grad`` and is added to var.
+            accum = momentum * accum - lr * grad
+            var   = var + accum
+
+        With the constructor's `use_nesterov`, the last line has `momentum * accum - lr * grad` in
+        place of `accum`.
         """
         _check("ApplyKerasMomentum", var, accum, grad)
         step = lr * _wide(grad)
@@ -550,9 +687,10 @@ class ApplyKerasMomentum(_Nesterov):
 
 
 class SGD(Primitive):
-    """Stochastic gradient descent: `SGD(dampening=0.0, weight_decay=0.0, nesterov=False)`.
+    """Stochastic gradient descent with momentum.
 
-    It is called with (parameters, gradient, learning_rate, accum, momentum, stat).
+    `SGD(dampening=0.0, weight_decay=0.0, nesterov=False)` is called with (parameters, gradient,
+    learning_rate, accum, momentum, stat).
     """
 
     def __init__(
@@ -565,10 +703,15 @@ class SGD(Primitive):
         self, parameters: Tensor, gradient: Tensor, learning_rate: Number, accum: Tensor,
         momentum: Number, stat: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Update `parameters`, `accum` and `stat` in place by one step of SGD with momentum.
+        """Update `parameters`, `accum` and `stat` in place by one step of SGD; return `parameters`.
 
-        `stat` is positive before the first step, in which `accum` becomes the gradient, and 0
-        afterwards. Returns `parameters`.
+            g          = gradient + weight_decay * parameters
+            accum      = g if stat > 0 else momentum * accum + (1 - dampening) * g
+            parameters = parameters - learning_rate * (g + momentum * accum if nesterov else accum)
+            stat       = 0
+
+        `stat` is a tensor of the shape of `parameters`, positive before the first step and 0
+        afterwards. dampening, weight_decay and nesterov are arguments of the constructor.
         """
         _check("SGD", parameters, gradient, accum, stat)
         p, s = _wide(parameters), _wide(stat)

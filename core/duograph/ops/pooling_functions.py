@@ -61,10 +61,11 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return a pair (0, n) per spatial axis: the n cells that ceil_mode adds behind the axis.
+    """Return how many cells ceil_mode adds behind each spatial axis of the input, as pairs (0, n).
 
-    They are added to the padding `pads`, so that a last window which extends past the end fits. No
-    window may start in the padding behind the input. `sizes` are the input's sizes along the axes.
+    The n cells come after the padding `pads` of the axis, so that a last window that extends past
+    the end fits. A window that would start behind the end of the input is left out. `sizes` are the
+    input's sizes along the spatial axes; every argument has one item per spatial axis.
     """
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
@@ -88,8 +89,9 @@ def _max_arguments(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Return max pooling's (kernel, stride, padding, dilation), each with an item per spatial axis.
 
-    `sizes` are the input's sizes along the spatial axes. With `ceil_mode`, the padding includes
-    what the last windows need. `name` is the user's function in errors.
+    `sizes` are the input's sizes along the spatial axes. An item of the padding is (cells before,
+    cells after); with `ceil_mode`, the cells after include those that a last window needs which
+    extends past the end. `name` is the user's function in errors.
     """
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
@@ -322,7 +324,8 @@ def mode_pool(
 ) -> tuple[tuple[int, int], ...]:
     """Return the padding of a pooling primitive class whose `pad_mode` is 'same' or 'valid'.
 
-    `x` is the input; `kernel` and `stride` have one item per spatial axis.
+    The result has a pair (cells before, cells after) per spatial axis. `x` is the input; `kernel`
+    and `stride` have one item per spatial axis. `name` is the name of the class in errors.
     """
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
 

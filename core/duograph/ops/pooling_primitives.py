@@ -182,7 +182,8 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (maxima of the pooling windows, their int32 indices).
 
-        An index is that in a sample of the batch, flattened from (C, H, W).
+        An index is the position of the maximum in the flattened (C, H, W) of its sample, one item
+        of the batch.
         """
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
@@ -190,10 +191,10 @@ class MaxPoolWithArgmax(_Pool):
 
 
 class MaxPoolWithArgmaxV2(Primitive):
-    """Maximum of each window, and its index in the flattened (H, W) of a channel.
+    """Maximum of each window of (N, C, H, W), and its index in the flattened (H, W) of its channel.
 
     `MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False,
-    argmax_type=int64)(x)` returns (values, indices).
+    argmax_type=int64)(x)` returns (values, indices). `strides` None means `kernel_size`.
     """
 
     op = pooling.max_pool
@@ -213,7 +214,11 @@ class MaxPoolWithArgmaxV2(Primitive):
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the windows, their indices in the flattened (H, W) of a channel)."""
+        """Return (maxima of the pooling windows of `x`, their indices), two tensors of one shape.
+
+        `x` is (N, C, H, W). An index is the position of the maximum in the channel's flattened (H,
+        W); its dtype is the constructor's `argmax_type`, int64 if that is None.
+        """
         values, indices = pooling_functions.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -230,7 +235,10 @@ class AdaptiveMaxPool2D(Primitive):
         self.output_size = output_size
 
     def __call__(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Return (maxima of the adaptive windows, their indices in the flattened (H, W))."""
+        """Return (maxima of the adaptive windows, their int64 indices).
+
+        An index is the position of the maximum in the channel's flattened (H, W).
+        """
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
@@ -242,14 +250,18 @@ class AdaptiveMaxPool3D(Primitive):
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """Return (maxima of the adaptive windows, int32 indices in the flattened (D, H, W))."""
+        """Return (maxima of the adaptive windows, their int32 indices).
+
+        An index is the position of the maximum in the channel's flattened (D, H, W). `output_size`
+        is the number of windows along each of these axes.
+        """
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)
 
 
 class MaxPool3DWithArgmax(Primitive):
-    """Maximum of each window, and its index in the flattened (D, H, W) of a channel.
+    """Maximum of each window, and its index in the flattened (D, H, W) of its channel.
 
     `MaxPool3DWithArgmax(ksize, strides, pads, dilation=(1, 1, 1), ceil_mode=False,
     data_format="NCDHW", argmax_type=int64)(x)` returns (values, indices).

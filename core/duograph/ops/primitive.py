@@ -225,7 +225,9 @@ class PrimitiveWithInfer(Primitive):
 class PrimitiveWithCheck(Primitive):
     """Base class of user-defined primitives that check their operands.
 
-    See `mindspore.ops.PrimitiveWithCheck`.
+    It exists so that programs for MindSpore can define their classes
+    (`mindspore.ops.PrimitiveWithCheck`). A call of a primitive whose class attribute `op` is not
+    set raises UnsupportedOpError; use `ops.Custom` to run other code.
     """
 
 
@@ -349,16 +351,21 @@ def described(function: Callable[..., Any], shown: str) -> str:
 def primitive_class(
     spelling: str, function: Callable[..., object], op: Op | None = None
 ) -> type[Primitive]:
-    """Return the primitive class that a string such as ``"Gather(batch_dims=0)"`` describes.
+    """Create the primitive class that a string such as ``"Argmax(axis=-1)(x)"`` describes.
+
+    A call of an instance calls `function` with the arguments that the constructor stored and those
+    of the call.
 
     Args:
-        spelling: the name, the constructor's parameters and the call's parameters, such as
-            ``"Argmax(axis=-1, output_type=int32)(x)"``. ``name:parameter`` passes a value for a
-            parameter of `function` that has another name. The parameters of the call are, in
-            order, those of `function` that the constructor does not take; without them the call
-            passes its arguments on unchanged.
-        function: function that a call of an instance calls, with the values of all parameters.
-        op: the op to which gradient rules registered for the class belong.
+        spelling: ``Name(constructor's parameters)(call's parameters)``. A parameter written
+            ``name:parameter`` passes its value to that parameter of `function`; without
+            ``:parameter``, a constructor's parameter passes it to the parameter of the same name.
+            The other parameters of the call may have any names: the first passes its value to the
+            first parameter of `function` that no other one names, and so on. Without the second
+            parentheses, all arguments of the call are passed on unchanged.
+        function: the function that computes the result.
+        op: the op under which gradient rules that users register for the class are stored; None if
+            there is none.
     """
     name, *_ = spelling.split("(", 1)
     groups = spelling[len(name) :].removeprefix("(").removesuffix(")").split(")(")
@@ -417,9 +424,9 @@ def _caller(
 ) -> Callable[..., object]:
     """Create the `__call__` of a primitive class, which calls `function`.
 
-    The function gets the arguments of the call and those that the constructor stored. `constructor`
-    and `call` are the parameters of both; if `call` is None, the call's arguments are passed on
-    unchanged.
+    `function` gets the arguments of the call and those that the constructor stored as attributes.
+    `constructor` and `call` are the parameters of the constructor and of `__call__`; if `call` is
+    None, the call's arguments are passed on unchanged. `name` is the name of the class in errors.
     """
     pairs = [(item.target, item.name) for item in constructor]
 
@@ -492,8 +499,9 @@ def respelled(function: Callable[..., object], name: str, **names: str) -> Calla
 def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
     """Return a decorator that attaches signature strings of primitive classes to a function.
 
-    `primitive_class` explains these strings. `op` is the name of the op to which gradient rules
-    registered for the classes belong.
+    Such a string, for example ``"Argmax(axis=-1)(x)"``, names a class, the parameters of its
+    constructor and those of a call; `primitive_class` makes the class. `op` is the name of the op
+    under which gradient rules that users register for the classes are stored.
     """
 
     def mark(function: F) -> F:

@@ -51,10 +51,11 @@ Size: TypeAlias = int | Sequence[int]
 
 @op(differentiable=False)
 def random_bits(state: Tensor, shape: Sequence[int]):
-    """Primitive op: random uint32 words by the generator Philox 4x32-10.
+    """Primitive op: random uint32 words of the given shape by the generator Philox 4x32-10.
 
-    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of
-    the block with the counter (i // 4 low, i // 4 high, offset low, offset high).
+    `state` is uint32 (4,): key low, key high, offset low, offset high. Element i of the flattened
+    result is word i % 4 of a block of four words. The counter of that block is (low word of i // 4,
+    high word of i // 4, offset low, offset high).
     """
 
 
@@ -75,7 +76,10 @@ def u32(value: int) -> Tensor:
 
 
 def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """Return the (high, low) 32-bit words of ``a * factor``, computed from 16-bit halves."""
+    """Return (high, low): the 32-bit halves of the 64-bit product of uint32 words `a` and `factor`.
+
+    They are computed from 16-bit halves, without 64-bit integers.
+    """
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -115,7 +119,7 @@ def fraction(bits: Tensor) -> Tensor:
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
     """Composite op: uniform random numbers in [0, 1), from one random word per element.
 
-    `state` is that of `random_bits`.
+    `state` is uint32 (4,): key and offset of the generator Philox, low words first.
     """
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
@@ -125,7 +129,7 @@ def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
 def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
     """Composite op: standard normal random numbers, computed in pairs (Box and Muller, 1958).
 
-    `state` is that of `random_bits`.
+    `state` is uint32 (4,): key and offset of the generator Philox, low words first.
     """
     count = size_of(shape)
     half = (count + 1) // 2
@@ -145,7 +149,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
     """Composite op: uniform integers in [low, high): random words modulo high - low.
 
     If high - low is over 2**16, an element takes two words, so that the bias of the modulus is
-    negligible. `state` is that of `random_bits`.
+    negligible. `state` is uint32 (4,): key and offset of the generator Philox, low words first.
     """
     span = high - low
     if span <= 2**16:  # the modulus changes a probability by a factor of at most 1 + 2^-16
@@ -169,7 +173,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 def permutation(state: Tensor, n: int, dtype: object):
     """Composite op: the numbers 0 to n - 1 in random order, by sorting random words.
 
-    `state` is that of `random_bits`.
+    `state` is uint32 (4,): key and offset of the generator Philox, low words first.
     """
     bits = random_bits(state, (2 * n,))
     # keys of two words, so that equal keys are improbable
@@ -191,7 +195,8 @@ def _taker(seed: object, generator: Generator | None) -> HostCall:
     """Return a function without arguments that advances the generator by one random op.
 
     The function returns the state for that op. A graph node holds the function, and every run of
-    the compiled graph calls it. `seed` and `generator` are those of `take_state`.
+    the compiled graph calls it. `seed` is combined with the generator's seed unless it is None;
+    `generator` None means the global one.
     """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 

@@ -54,9 +54,10 @@ def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Composite op: draw indices with the weights in each row of an (n, k) tensor.
+    """Composite op: draw `num_samples` indices in [0, k) for each row of weights `input` (n, k).
 
-    `state` is the state of a random generator. With `replacement`, an index may be drawn again.
+    The result is int64 (n, num_samples). `state` is the state of a random generator, uint32 (4,).
+    With `replacement`, an index may be drawn again.
     """
     n, k = input.shape
     x = cast_to(input, float32)

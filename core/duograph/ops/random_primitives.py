@@ -51,9 +51,10 @@ class Dropout(Primitive):
         self.seed0, self.seed1 = Seed0, Seed1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply dropout to the elements; return (result, mask).
+        """Set random elements to 0 and divide the others by `keep_prob`; return (result, mask).
 
-        The mask is 1 for kept elements, else 0, in the dtype of `x`.
+        `keep_prob`, an argument of the constructor, is the probability that an element is kept. The
+        mask is 1 for kept elements, else 0, in the dtype of `x`.
         """
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
@@ -72,7 +73,11 @@ class _ChannelDropout(Primitive):
         self.keep_prob = float(keep_prob)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply dropout to whole channels; return (result, bool mask of the kept elements)."""
+        """Set random channels to 0 and divide the others by `keep_prob`; return (result, mask).
+
+        `keep_prob`, an argument of the constructor, is the probability that a channel is kept. The
+        mask is a bool tensor of the shape of `x`, True where the channel is kept.
+        """
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
@@ -103,7 +108,7 @@ class _Seeded(Primitive):
 
     @property
     def own_seed(self) -> int | None:
-        """The seed for the random functions, or None if both seeds are 0."""
+        """Both seeds of the constructor combined to one, or None if both are 0."""
         return _seed(self.seed, self.seed2)
 
 
@@ -111,7 +116,7 @@ class UniformReal(_Seeded):
     """Uniform numbers in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return random float32 numbers of `shape`, uniform in [0, 1)."""
+        """Return random float32 numbers of the given shape, uniform in [0, 1)."""
         return random.rand(shape, seed=self.own_seed)
 
 
@@ -124,7 +129,7 @@ class UniformInt(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
     ) -> Tensor:
-        """Return random int32 numbers of `shape`, uniform in [minval, maxval)."""
+        """Return random int32 numbers of the given shape, uniform in [minval, maxval)."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
 
@@ -132,7 +137,10 @@ class StandardNormal(_Seeded):
     """Standard normal numbers: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return random float32 numbers of `shape`, normal with mean 0 and deviation 1."""
+        """Return random float32 numbers of the given shape.
+
+        They are normal with mean 0 and standard deviation 1.
+        """
         return random.standard_normal(shape, self.own_seed)
 
 
@@ -140,7 +148,7 @@ class StandardLaplace(_Seeded):
     """Laplace numbers of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return random float32 numbers of `shape`, Laplace-distributed with mean 0 and scale 1."""
+        """Return random float32 numbers of the given shape, from Laplace(mean 0, scale 1)."""
         return distributions.standard_laplace(shape, self.own_seed)
 
 
@@ -205,7 +213,7 @@ class RandomShuffle(_Seeded):
     """Slices along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the tensor with its slices along axis 0 in random order."""
+        """Return a copy of `x` with its slices along axis 0 in random order."""
         return random.shuffle(x, self.own_seed)
 
 
@@ -248,9 +256,11 @@ class RandomChoiceWithMask(Primitive):
         self.count, self.seed, self.seed2 = count, seed, seed2
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
-        """Choose up to `count` True elements of `input_x` at random.
+        """Draw up to `count` True elements of `input_x` at random, without replacement.
 
-        Returns (int32 coordinates (count, axes), bool mask of the rows that hold a choice).
+        `count` is an argument of the constructor. Returns (int32 coordinates (count, axes), bool
+        mask (count,)); if there are fewer True elements, the remaining rows are 0 and their mask is
+        False.
         """
         found = np.argwhere(stop_gradient(input_x).asnumpy())
         words = random_state.philox(
@@ -306,16 +316,21 @@ class RandomPoisson(_Seeded):
 
 
 class RandomCategorical(Primitive):
-    """Random class indices: `RandomCategorical(dtype=int64)(logits, num_sample, seed)`."""
+    """Random class indices: `RandomCategorical(dtype=int64)(logits, num_sample, seed=0)`.
+
+    They are drawn from each row of `logits` with replacement, with the softmax as probabilities.
+    """
 
     def __init__(self, dtype: DTypeLike = int64) -> None:
         super().__init__()
         self.dtype = as_dtype(dtype)
 
     def __call__(self, logits: Tensor, num_sample: int, seed: int = 0) -> Tensor:
-        """Draw `num_sample` random classes per row of logits (n, k), as indices (n, num_sample).
+        """Draw `num_sample` class indices for each row of `logits` (n, k), with replacement.
 
-        The probabilities are the softmax of the logits.
+        The probabilities are softmax(logits). Returns (n, num_sample) in the dtype given to the
+        constructor. A `seed` other than 0 is combined with the seed given to `set_seed`; with 0,
+        the global random generator alone determines the indices.
         """
         return random_functions.random_categorical(logits, num_sample, seed, self.dtype)
 

@@ -124,7 +124,7 @@ def _(x, out, dout):
 def relu6_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `relu6` with respect to its input.
 
-    `dout` is the cotangent of the result of `relu6`.
+    It is `dout`, the cotangent of the result, where 0 < x < 6, else 0.
     """
     return select(logical_and(x > 0, x < 6), dout, 0)
 
@@ -160,7 +160,7 @@ def _(x, out, dout, alpha):
 def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
     """Composite op: gradient of `leaky_relu` with respect to its input.
 
-    `dout` is the cotangent of the result of `leaky_relu`.
+    It is `dout`, the cotangent of the result, where x > 0, else alpha * dout.
     """
     return select(x > 0, dout, dout * alpha)
 
@@ -196,7 +196,7 @@ def _(x, out, dout):
 def hardsigmoid_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `hardsigmoid` with respect to its input.
 
-    `dout` is the cotangent of the result of `hardsigmoid`.
+    It is dout / 6 where -3 < x < 3, else 0; `dout` is the cotangent of the result.
     """
     return select(logical_and(x > -3, x < 3), dout / 6, 0)
 
@@ -237,7 +237,8 @@ def _(x, out, dout):
 def hardswish_grad(dout: Tensor, x: Tensor):
     """Composite op: gradient of `hardswish` with respect to its input.
 
-    `dout` is the cotangent of the result of `hardswish`.
+    It is 0 where x < -3, dout where x > 3, else dout * (x / 3 + 0.5); `dout` is the cotangent of
+    the result.
     """
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
@@ -273,7 +274,7 @@ def _(x, out, dout, lambd):
 def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite op: gradient of `hardshrink` with respect to its input.
 
-    `dout` is the cotangent of the result of `hardshrink`.
+    It is `dout`, the cotangent of the result, where |x| > lambd, else 0.
     """
     return select(abs(x) <= lambd, 0, dout)
 
@@ -310,7 +311,7 @@ def _(x, out, dout, lambd):
 def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     """Composite op: gradient of `softshrink` with respect to its input.
 
-    `dout` is the cotangent of the result of `softshrink`.
+    It is `dout`, the cotangent of the result, where |x| > lambd, else 0.
     """
     return select(abs(x) <= lambd, 0, dout)
 
@@ -353,7 +354,7 @@ def _(x, out, dout, min_val, max_val):
 def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
     """Composite op: gradient of `hardtanh` with respect to its input.
 
-    `dout` is the cotangent of the result of `hardtanh`.
+    It is `dout`, the cotangent of the result, where min_val < x < max_val, else 0.
     """
     return select(logical_and(x > min_val, x < max_val), dout, 0)
 

@@ -50,9 +50,13 @@ def rnn_step(
 def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None = None):
     """Composite op: one step of an LSTM (Hochreiter and Schmidhuber, 1997).
 
+        i, f, g, o = the gates of x + h @ weight.T + bias
+        new c      = sigmoid(f) * c + sigmoid(i) * tanh(g)
+        new h      = sigmoid(o) * tanh(new c)
+
     `x` (N, 4H) is the input already multiplied by its weight, `h` and `c` (N, H) are the previous
-    states. The gates are in the order i, f, g, o (input, forget, cell, output). Returns the new h
-    and c.
+    states. The gates are columns, in the order i, f, g, o (input, forget, cell, output). Returns
+    (new h, new c).
     """
     n = _columns("lstm_step", x, h)
     gates = add(x, matmul_of(h, weight, False, True))
@@ -67,8 +71,14 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | No
 def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None):
     """Composite op: one step of a GRU (Cho et al., 2014).
 
+        r, z, n    = the gates of x
+        r', z', n' = the gates of h @ weight.T + bias
+        reset      = sigmoid(r + r')
+        update     = sigmoid(z + z')
+        new h      = (1 - update) * tanh(n + reset * n') + update * h
+
     `x` (N, 3H) is the input already multiplied by its weight, `h` (N, H) the previous state. The
-    gates are in the order r, z, n (reset, update, new). Returns the new h.
+    gates are columns, in the order r, z, n (reset, update, new). Returns the new h.
     """
     n = _columns("gru_step", x, h)
     own = matmul_of(h, weight, False, True)

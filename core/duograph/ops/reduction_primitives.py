@@ -134,7 +134,7 @@ class ArgMaxWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (index, value) of the largest element along the axis."""
+        """Return (index, value) of the largest element along the constructor's `axis`."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
@@ -153,7 +153,7 @@ class ArgMinWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (index, value) of the smallest element along the axis."""
+        """Return (index, value) of the smallest element along the constructor's `axis`."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
@@ -169,7 +169,10 @@ class Argmax(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the indices of the largest elements along the axis."""
+        """Return the index of the largest element along an axis, which the result does not have.
+
+        The axis and the dtype of the result are `axis` and `output_type` of the constructor.
+        """
         return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
 
@@ -184,7 +187,10 @@ class Argmin(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the indices of the smallest elements along the axis."""
+        """Return the index of the smallest element along an axis, which the result does not have.
+
+        The axis and the dtype of the result are `axis` and `output_type` of the constructor.
+        """
         return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
 

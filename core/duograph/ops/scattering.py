@@ -177,10 +177,10 @@ def combine(mode: str) -> Op:
 
 @op(name="scatter_reduce")
 def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite op: combine rows of axis 0 with all updates of their index.
+    """Composite op: return `input` with each row combined with all updates whose index is that row.
 
-    `mode` is "mul", "max" or "min". The updates are sorted by index and combined by a segmented
-    scan in log2(n) steps (Hillis and Steele, 1986).
+    Rows are slices of axis 0. `mode`, the operation, is "mul", "max" or "min". The updates are
+    sorted by index and combined by a segmented scan in log2(n) steps (Hillis and Steele, 1986).
     """
     m = indices.size
     flat = reshape_to(indices, (m,))
@@ -236,8 +236,8 @@ def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mod
 def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
     """Composite op: replace slices of `input` at coordinates by updates, or combine them.
 
-    Each row in the last axis of `indices` has the coordinates of a slice; `mode` is that of
-    `scatter_rows`.
+    Each row in the last axis of `indices` has the coordinates of a slice. `mode` is "update",
+    "add", "sub", "mul", "div", "max" or "min".
     """
     count = check_nd("tensor_scatter", input.shape, indices)
     rest = input.shape[count:]
@@ -252,9 +252,11 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
 def scatter_nd_mode(
     name: str, input: Tensor, indices: object, updates: object, mode: str
 ) -> Tensor:
-    """Check the operands of `scatter_nd_write`, call it, and explain an index out of range.
+    """Check operands, and return `input` with slices replaced by, or combined with, updates.
 
-    `name` is the user's function in errors.
+    Each row in the last axis of `indices` has the coordinates of a slice. `mode` is "update",
+    "add", "sub", "mul", "div", "max" or "min". An IndexRangeError for an index out of range names
+    it. `name` is the user's function in errors.
     """
     at = as_index(indices, input)
     count = check_nd(name, input.shape, at)

@@ -56,11 +56,11 @@ def _segments(
 
 @op(name="unsorted_segment")
 def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Number):
-    """Composite op: reduce the rows of each segment.
+    """Composite op: reduce the rows of each segment, those with the same segment id.
 
     `segment_ids` has the leading axes of `input`; rows with a negative id are ignored. `count` is
-    the number of segments, `mode` a mode of `scatter_rows`, and `start` the value of an empty
-    segment.
+    the number of segments. `mode` is "add", "mul", "max" or "min", and `start` is the value of an
+    empty segment.
     """
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]

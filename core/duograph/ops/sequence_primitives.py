@@ -175,7 +175,8 @@ class EditDistance(Primitive):
         """Return the float32 edit distance of each hypothesis sequence to its true sequence.
 
         The operands are two sparse tensors as (indices, values, shape), whose last axis runs along
-        the sequences. The result has the larger of the two sizes of each other axis.
+        the sequences. The result has the larger of the two sizes of each other axis. With the
+        constructor's `normalize`, a distance is divided by the length of the true sequence.
         """
         sizes = [np.asarray(t.asnumpy()) for t in (hypothesis_shape, truth_shape)]
         if sizes[0].shape != sizes[1].shape:
@@ -220,10 +221,11 @@ class NoRepeatNGram(Primitive):
         self.ngram_size = ngram_size
 
     def __call__(self, state_seq: Tensor, log_probs: Tensor) -> Tensor:
-        """Return `log_probs` with a very low score for classes that would repeat an n-gram.
+        """Return `log_probs` with the least finite number for classes that would repeat an n-gram.
 
         `state_seq` (N, beams, L) has the classes chosen so far, `log_probs` (N, beams, C) the
-        scores of the next class.
+        scores of the next class. A class would repeat an n-gram if the last `ngram_size` - 1
+        classes, followed by it, already occur in the sequence.
         """
         if state_seq.ndim != 3 or log_probs.ndim != 3 or state_seq.shape[:2] != log_probs.shape[:2]:
             raise ShapeError(

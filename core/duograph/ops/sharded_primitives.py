@@ -27,7 +27,11 @@ __all__ = ["shard_primitive"]
 def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) -> Primitive:
     """Make the calls of a primitive shard their operands and results; return the primitive.
 
-    The strategies are those of `Primitive.shard`.
+    A strategy is a tuple with an item per operand or result: a `Layout`, or a tuple of the number
+    of parts of each axis. A strategy of None sets nothing for the operands, or the results.
+
+    Raises:
+        ArgumentValueError: the strategies mix Layouts and tuples.
     """
     if in_strategy is None and out_strategy is None:
         return made

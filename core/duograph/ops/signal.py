@@ -382,7 +382,11 @@ class STFT(Primitive):
         self.normalized, self.onesided, self.return_complex = normalized, onesided, return_complex
 
     def __call__(self, x: Tensor, window: Tensor) -> Tensor:
-        """Return the short-time Fourier transform of `x`, without padding at the ends."""
+        """Return the short-time Fourier transform of `x`, without padding at the ends.
+
+        `window` has the factors of the elements of a frame. The other settings are the arguments of
+        the constructor.
+        """
         return stft(
             x, self.n_fft, self.hop_length, self.win_length, window, False, "reflect",
             self.normalized, self.onesided, self.return_complex,

@@ -273,12 +273,15 @@ def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
 
 
 def csr2coo(indptr: Tensor, nnz: int) -> Tensor:
-    """Return the row of each of `nnz` values, from CSR's row offsets (`mindspore.ops.csr2coo`)."""
+    """Return the row number of each of `nnz` stored values, from CSR's row offsets `indptr`.
+
+    See `mindspore.ops.csr2coo`.
+    """
     return rows_of(indptr, nnz)
 
 
 def coo2csr(row_indices: Tensor, height: int) -> Tensor:
-    """Return CSR's offsets of `height` rows, from the ascending rows of the values.
+    """Return CSR's row offsets, (height + 1,), from the ascending row numbers of the stored values.
 
     See `mindspore.ops.coo2csr`.
     """

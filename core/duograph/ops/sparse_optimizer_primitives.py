@@ -1,8 +1,9 @@
 """Primitive classes of optimiser steps with sparse gradients, such as `SparseApplyFtrl`.
 
-Users construct them in their own optimisers. A sparse gradient consists of rows and their indices;
-rows with the same index are added. A call updates the Parameters among its arguments in place and
-returns them. The formulas are those of `optimizer_primitives`.
+Users construct them in their own optimisers. A sparse gradient consists of rows and their indices:
+`grad` (n, ...) has the gradients of the rows `indices` (n,) of a Parameter; rows with the same
+index are added. A call updates the Parameters among its arguments in place and returns them. The
+formulas are those of `optimizer_primitives`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _Rows:
 
 
 class SparseApplyAdadelta(Primitive):
-    """Adadelta with a sparse gradient.
+    """Adadelta with a sparse gradient: only the rows at `indices` are updated.
 
     `SparseApplyAdadelta(epsilon)(var, accum, accum_update, lr, rho, grad, indices)`.
     """
@@ -76,7 +77,18 @@ class SparseApplyAdadelta(Primitive):
         self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
         grad: Tensor, indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Apply Adadelta to the Parameters' rows at `indices`; return the three Parameters."""
+        """Update rows of var, accum and accum_update by one step of Adadelta; return all three.
+
+        The Parameters are written in place.
+
+            accum        = rho * accum + (1 - rho) * g**2
+            step         = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * g
+            accum_update = rho * accum_update + (1 - rho) * step**2
+            var          = var - lr * step
+
+        `grad` has one row for each of `indices`; only the rows at `indices` change, and g is the
+        sum of the rows of `grad` for the same index. `epsilon` is an argument of the constructor.
+        """
         targets = (var, accum, accum_update)
         _check("SparseApplyAdadelta", *targets)
         rows = _Rows("SparseApplyAdadelta", var, grad, indices)
@@ -100,7 +112,15 @@ class SparseApplyAdagradV2(Primitive):
     def __call__(
         self, var: Tensor, accum: Tensor, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply Adagrad to the rows of var and accum at `indices`; return both Parameters."""
+        """Update rows of var and accum in place by one step of Adagrad; return both Parameters.
+
+            accum = accum + g**2
+            var   = var - lr * g / (sqrt(accum) + epsilon)
+
+        `grad` has one row for each of `indices`; only the rows at `indices` change, and g is the
+        sum of the rows of `grad` for the same index. The first line applies only with
+        `update_slots`; that, `lr` and `epsilon` are arguments of the constructor.
+        """
         name = type(self).__name__
         _check(name, var, accum)
         rows = _Rows(name, var, grad, indices)
@@ -110,7 +130,7 @@ class SparseApplyAdagradV2(Primitive):
 
 
 class SparseApplyAdagrad(SparseApplyAdagradV2):
-    """Adagrad with a sparse gradient.
+    """Adagrad with a sparse gradient: only the rows at `indices` are updated.
 
     `SparseApplyAdagrad(lr, update_slots=True)(var, accum, grad, indices)`.
     """
@@ -141,7 +161,17 @@ class SparseApplyFtrlV2(Primitive):
     def __call__(
         self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply FTRL to the rows of var, accum and linear at `indices`; return these Parameters."""
+        """Update rows of var, accum and linear in place by one step of FTRL; return all three.
+
+            old    = accum ** -lr_power
+            accum  = accum + g**2
+            new    = accum ** -lr_power
+            linear = linear + g + 2 * l2_shrinkage * var - (new - old) / lr * var
+            var    = -sign(linear) * maximum(abs(linear) - l1, 0) / (new / lr + 2 * l2)
+
+        `grad` has one row for each of `indices`; only the rows at `indices` change, and g is the
+        sum of the rows of `grad` for the same index. The settings are arguments of the constructor.
+        """
         name = type(self).__name__
         targets = (var, accum, linear)
         _check(name, *targets)
@@ -172,7 +202,7 @@ class FusedSparseFtrl(SparseApplyFtrl):
 
 
 class SparseApplyProximalAdagrad(_Locking):
-    """Adagrad with l1 and l2 regularisation and a sparse gradient.
+    """Adagrad with proximal l1 and l2 penalties and a sparse gradient.
 
     `SparseApplyProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`.
     """
@@ -181,7 +211,16 @@ class SparseApplyProximalAdagrad(_Locking):
         self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor,
         indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Apply proximal Adagrad to the rows of var and accum at `indices`; return both."""
+        """Update rows of var and accum in place by one step of proximal Adagrad; return both.
+
+            accum = accum + g**2
+            rate  = lr / sqrt(accum)
+            z     = var - rate * g
+            var   = sign(z) * maximum(abs(z) - rate * l1, 0) / (1 + rate * l2)
+
+        `grad` has one row for each of `indices`; only the rows at `indices` change, and g is the
+        sum of the rows of `grad` for the same index.
+        """
         name = type(self).__name__
         _check(name, var, accum)
         rows = _Rows(name, var, grad, indices)
@@ -191,14 +230,15 @@ class SparseApplyProximalAdagrad(_Locking):
 
 
 class FusedSparseProximalAdagrad(SparseApplyProximalAdagrad):
-    """Regularised Adagrad; the same as `SparseApplyProximalAdagrad`.
+    """Adagrad with l1 and l2 penalties and a sparse gradient.
 
-    `FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`.
+    `FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)` does the same as
+    `SparseApplyProximalAdagrad`.
     """
 
 
 class SparseApplyRMSProp(Primitive):
-    """RMSProp with a sparse gradient.
+    """RMSProp with a sparse gradient: only the rows at `indices` are updated.
 
     `SparseApplyRMSProp(rho, momentum, epsilon)(var, ms, mom, lr, grad, indices)`.
     """
@@ -213,7 +253,16 @@ class SparseApplyRMSProp(Primitive):
     def __call__(
         self, var: Tensor, ms: Tensor, mom: Tensor, lr: Number, grad: Tensor, indices: Tensor
     ) -> tuple[Tensor, ...]:
-        """Apply RMSProp to the rows of var, ms and mom at `indices`; return these Parameters."""
+        """Update rows of var, ms and mom in place by one step of RMSProp; return these Parameters.
+
+            ms  = rho * ms + (1 - rho) * g**2
+            mom = momentum * mom + lr * g / sqrt(ms + epsilon)
+            var = var - mom
+
+        `grad` has one row for each of `indices`; only the rows at `indices` change, and g is the
+        sum of the rows of `grad` for the same index. rho, momentum and epsilon are arguments of the
+        constructor.
+        """
         targets = (var, ms, mom)
         _check("SparseApplyRMSProp", *targets)
         rows = _Rows("SparseApplyRMSProp", var, grad, indices)
@@ -224,8 +273,8 @@ class SparseApplyRMSProp(Primitive):
 class FusedSparseAdam(_Nesterov):
     """Adam with a sparse gradient, which updates all rows.
 
-    It is called with (var, m, v, beta1_power, ..., epsilon, gradient, indices). Rows without an
-    index have the gradient 0.
+    It is called with (var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient,
+    indices). Rows that are not in `indices` have the gradient 0.
     """
 
     lazy = False
@@ -235,10 +284,18 @@ class FusedSparseAdam(_Nesterov):
         lr: Number, beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
         indices: Tensor,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Apply Adam with a sparse gradient to var, m and v; return these Parameters.
+        """Update var, m and v in place by an Adam step with a sparse gradient; return all three.
 
-        If the class attribute `lazy` is True, only the rows at `indices` change; else the other
-        rows are updated with a gradient of 0.
+            m    = beta1 * m + (1 - beta1) * g
+            v    = beta2 * v + (1 - beta2) * g**2
+            rate = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
+            var  = var - rate * m / (sqrt(v) + epsilon)
+
+        `gradient` has one row for each of `indices`, and g is the sum of its rows for the same
+        index. Rows that are not in `indices` are updated with g = 0, or stay unchanged if the class
+        attribute `lazy` is True. With the constructor's `use_nesterov`, the last line has
+        `beta1 * m + (1 - beta1) * g` in place of `m`. In step t, counted from 1, `beta1_power` and
+        `beta2_power` are beta1**t and beta2**t.
         """
         name = type(self).__name__
         targets = (var, m, v)
@@ -257,7 +314,8 @@ class FusedSparseAdam(_Nesterov):
 class FusedSparseLazyAdam(FusedSparseAdam):
     """Adam with a sparse gradient, which updates only the rows at `indices`.
 
-    It is called like `FusedSparseAdam`.
+    It is called with (var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient,
+    indices), like `FusedSparseAdam`.
     """
 
     lazy = True

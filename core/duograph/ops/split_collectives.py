@@ -63,9 +63,12 @@ def _(started, shapes, dtype):
 def start(
     collective: str, options: Sequence[Any], group: str, arrays: Sequence[Any]
 ) -> buckets.Started:
-    """Start a collective of host arrays in a group; return its handle.
+    """Start a collective of arrays in a group; return its handle.
 
-    `collective` and `options` are the attributes of `start_collective`.
+    The arrays are on the host, or on a device that the group's engine serves. `collective` is the
+    name of the synchronous op, such as "all_reduce". `options` is a list of the reduction for
+    "all_reduce", and the shapes of the gathered tensors for "all_gather_parts".
+    "reduce_scatter_parts" ignores it, and sums.
     """
     found = world().group(collective, group)
     if collective == "all_gather_parts":

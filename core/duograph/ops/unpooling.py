@@ -163,8 +163,8 @@ class _MaxUnpool(Primitive):
     def __call__(self, x: Tensor, argmax: Tensor) -> Tensor:
         """Return a tensor of zeros, except for the elements of `x` at the positions `argmax`.
 
-        `argmax` has the shape of `x`; it is the result of max pooling, positions in the flattened
-        spatial axes.
+        `argmax` has the shape of `x`. It has the indices that max pooling returned: positions in
+        the flattened spatial axes of the tensor before pooling, which has the shape of the result.
         """
         strides = self.ksize if not any(self.strides) else self.strides
         return _unpool(
@@ -407,9 +407,10 @@ class Col2Im(Primitive):
         self.padding, self.stride = padding, stride
 
     def __call__(self, x: Tensor, output_size: Tensor | Sequence[int]) -> Tensor:
-        """Return an image of `output_size` (height, width) to which sliding windows are added.
+        """Return an image (N, C, height, width) to which sliding windows are added.
 
-        `x` has one column per window. Where windows overlap, their elements are summed.
+        `x` is (N, C, elements of a window, windows), and `output_size` is (height, width). Where
+        windows overlap, their elements are summed.
         """
         return col2im(x, output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 

@@ -132,10 +132,12 @@ def convolution_arguments(
     sizes: tuple[int, ...],
     kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return (stride, padding, dilation), each with an item per spatial axis.
+    """Return a convolution's (stride, padding, dilation), each with an item per spatial axis.
 
-    The arguments are those of users, made hashable. Results are cached, because a layer repeats the
-    same arguments on every call.
+    An item of the padding is (cells before, cells after). The arguments are those of the user's
+    function `name`, with lists converted to tuples; `sizes` and `kernel` are the sizes of the input
+    and of the window along the spatial axes. Results are cached, because a layer repeats the same
+    arguments on every call.
     """
     n = len(kernel)
     strides = tuple_of(name, "stride", stride, n)
@@ -228,9 +230,11 @@ def overlap_add(
     dilation: Ints,
     out: Ints,
 ) -> Tensor:
-    """Sum (N, C, kernel..., out...) where windows overlap: the adjoint of `windows`.
+    """Add windows to a tensor of zeros at their positions; return it. The adjoint of `windows`.
 
-    The result has shape (N, C, sizes...). `out` has the number of windows along each spatial axis.
+    `parts` (N, C, kernel..., out...) has the elements of all windows; `out` has the number of
+    windows along each spatial axis. Where windows overlap, their elements are summed. The result
+    has shape (N, C, sizes...).
     """
     n, c = parts.shape[:2]
     large = [size + low + high for size, (low, high) in zip(sizes, padding, strict=True)]

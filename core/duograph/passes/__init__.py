@@ -164,7 +164,11 @@ def _is_watched(context: PassContext) -> bool:
 
 
 def _show(name: str, graph: Graph, context: PassContext) -> None:
-    """Verify a graph if the debug setting is on; call `context.watch` with it, if there is one."""
+    """Verify a graph if the debug setting is on; pass it to `context.watch`, if there is one.
+
+    The debug setting is that of `set_context(debug=True)`. `name` is the name of the pass that made
+    the graph, or "read" for the graph before all passes.
+    """
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:
@@ -180,14 +184,14 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
     """Return the graph of an op's body, or of its decomposition rule, after the passes of O0.
 
-    The parameters of the graph have the given types; None is an absent optional operand. The graph
-    is cached.
+    O0 is the lowest jit level. The parameters of the graph have the given types; None is an absent
+    optional operand. The graph is cached.
     """
     return _cleaned(expand(op, types, attributes))
 
 
 def _cleaned(graph: Graph) -> Graph:
-    """Return the traced body of an op after the passes of O0, from the cache if possible."""
+    """Return `graph`, the traced body of an op, after the passes of jit level O0, from a cache."""
     # in debug mode the verifier checks bodies, so those from before must not be used
     depends = (settings_of.settings.debug, tuple(plugin_passes()))
     known = _bodies.get(graph)
@@ -200,10 +204,11 @@ def _cleaned(graph: Graph) -> Graph:
 def decomposition(
     backend: Backend, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 ) -> Graph | None:
-    """Return the graph of simpler ops that computes an op on a backend, after the passes of O0.
+    """Return the graph of simpler ops that computes an op on a backend, or None if there is none.
 
     The graph is the backend's own decomposition of the op, or else the op's body or decomposition
-    rule. The result is None if none of these exists.
+    rule, simplified by the passes of jit level O0. Its parameters have the given types; None is an
+    absent optional operand.
 
     Raises:
         BackendError: the backend's decomposition failed, or computes results of other types.
@@ -285,7 +290,13 @@ def context_of(
 ) -> PassContext:
     """Return the facts that passes of a jit level above O0 may use (`PassContext`).
 
-    `ir.optimizer.Optimizer.optimize` describes the arguments.
+    Args:
+        device: the device that will run the graph; the facts come from its backend.
+        level: the jit level, "O1" or "O2".
+        watch: function to call with the name of each pass and the graph after it, or None.
+        notes: list to which passes append lines for the user, or None.
+        state: indices of the graph parameters that receive Parameters which the graph does not
+            write.
     """
     backend = registry.backend(device.name)
 

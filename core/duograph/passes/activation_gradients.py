@@ -55,9 +55,11 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Compute each activation's derivative beside it; make its gradient op a multiplication.
+    """Compute the derivative of each activation right after the activation.
 
-    This applies only if nothing but the activation and its gradient reads the activation's operand.
+    The activation's gradient op then becomes a multiplication by the derivative. This applies only
+    if a node computes the activation's operand, and nothing but the activation and its gradient
+    reads it.
     """
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:

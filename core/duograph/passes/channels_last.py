@@ -448,9 +448,9 @@ class _Conversion:
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """Return the operands that a node to be converted reads in channels-last form.
+        """Return the ids of the operands that a node to be converted reads in channels-last form.
 
-        These exclude weights of convolutions and call-invariant values.
+        Weights of convolutions and call-invariant values are left out.
         """
         operands = node.operands[:1] if node.op is conv else node.operands
         return [i for i in operands if i is not None and i not in self.invariant]

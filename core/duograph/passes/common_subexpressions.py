@@ -58,9 +58,9 @@ def _merged(graph: Graph, done: Done) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable key for an attribute that differs for 1.0 and 1, and for 0.0 and -0.0.
+    """Return a hashable key for an attribute: equal keys mean equal attributes.
 
-    Equal keys mean equal attributes; arrays are compared by identity.
+    1.0 and 1 have different keys, and so have 0.0 and -0.0. Arrays are compared by identity.
     """
     kind = value.__class__
     if kind is float or kind is complex:

@@ -47,7 +47,11 @@ MOST_OPS = 8
 
 @everywhere
 def compare_labels(graph: Graph, context: PassContext) -> Graph:
-    """Replace gathers and scatters at one checked label per row, if the backend asks for that."""
+    """Replace gathers and scatters at one label per row by comparisons of positions with labels.
+
+    The labels must be results of the op `checked_labels`. The pass runs only if the backend's costs
+    (`compare_labels`) ask for it.
+    """
     if not context.costs.compare_labels:
         return graph
     return _Comparison(graph, context).graph()
@@ -95,10 +99,10 @@ class _Comparison:
         return type_
 
     def fits(self, node: GraphNode) -> bool:
-        """Return whether a gather or scatter can be replaced by a comparison.
+        """Return whether a gather or scatter can be replaced by comparing positions with labels.
 
-        It must access one element of each row, at a checked label. A gather must read the result of
-        an elementwise op, and a scatter must add to zeros.
+        It must access one element of each row, at an index computed by the op `checked_labels`. A
+        gather must read the result of an elementwise op, and a scatter must add to zeros.
         """
         x, labels = self.tensor(node.operands[0]), self.tensor(node.operands[1])
         last = len(x.shape) - 1

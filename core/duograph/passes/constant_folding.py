@@ -49,10 +49,11 @@ X = Value("x")
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """Compute an op call on constants at compile time; return the constant, or None.
+    """Compute an op call on constants at compile time; return the constant as a value, or None.
 
-    Returns None if an operand is not a constant, if an operand or the result is too large, or if
-    the dtype of an operand is not in `Traits.folds` of the op.
+    `operands` are ids of values of the new graph of `g`, to which a node for the constant is
+    appended. Returns None if an operand is not a constant, if an operand or the result is too
+    large, or if the dtype of an operand is not in `Traits.folds` of the op.
     """
     arrays: list[Array] = []
     types: list[TensorType] = []
@@ -144,7 +145,7 @@ def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Foun
 
 
 def _too_large(function: str, values: Sequence[Any]) -> bool:
-    """Return whether a function of these ints may produce more than MAX_BITS bits."""
+    """Return whether `function` of these values may be an int of more than MAX_BITS bits."""
     if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
         return False
     a, b = (abs(v) for v in values)

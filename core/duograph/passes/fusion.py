@@ -112,7 +112,7 @@ def groups_of(graph: Graph, context: PassContext) -> Division:
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
-    """Return the fusion groups whose one kernel saves launches compared with their nodes' kernels.
+    """Return the fusion groups that save kernel launches if one kernel computes all their nodes.
 
     Where the backend can make a group the epilogue of a matmul or convolution, the node of that op
     is added to the group.

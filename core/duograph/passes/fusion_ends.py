@@ -109,8 +109,11 @@ def _add_scatters(grouping: Grouping) -> None:
 def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -> bool:
     """Return whether a fusion group can end in the scatter node at position `at`.
 
-    `waits` is the dependency level at which the scatter's target and indices are computed; a group
-    can read only values of levels that are not higher than its own.
+    `waits` is the dependency level at which the scatter's target and indices are computed. It must
+    be lower than the group's level, because a group can read only what groups of lower levels have
+    computed. The group must contain no scatter or reduction, must not be able to become the
+    epilogue of a matmul or convolution, and must fit into one loop nest over columns with the
+    scatter.
     """
     if group.row or waits >= group.level or grouping.epilogue_producer(group) is not None:
         return False
@@ -131,7 +134,10 @@ def _fits(grouping: Grouping, positions: list[int]) -> bool:
 
 
 def _share_operand(grouping: Grouping, a: Group, b: Group) -> bool:
-    """Return whether two fusion groups read an operand in common that is not a literal."""
+    """Return whether two fusion groups read a common value.
+
+    Constants of equal elements do not count, since kernels contain them as numbers.
+    """
 
     def read(positions: Iterable[int]) -> set[int | None]:
         operands = {i for at in positions for i in grouping.graph.nodes[at].operands}

@@ -32,11 +32,12 @@ class Group:
     """A fusion group: graph nodes that one generated kernel is to compute.
 
     Attributes:
-        level: the dependency level of all its nodes.
+        level: the dependency level of all its nodes; groups of one level read no values of each
+            other.
         n: number of elements over which the group's loop runs.
         row: number of elements that one reduction of the group combines; 0 if it reduces nothing.
         nodes: positions of its nodes in the graph.
-        merged: the group into which it was merged, if any.
+        merged: the group into which it was merged; None if it was not merged.
     """
 
     def __init__(self, level: int, n: int, row: int = 0) -> None:
@@ -108,9 +109,10 @@ class Grouping:
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Put the node at position `at` into a fusion group.
+        """Put the node at position `at` into a fusion group, if it can be fused.
 
-        A node that cannot be fused, or a literal, gets a dependency level instead.
+        A node that cannot be fused, or a constant of equal elements, is put into no group; only its
+        dependency level is stored.
         """
         if self.is_literal(node):
             self.literals.add(node.results[0])
@@ -142,7 +144,11 @@ class Grouping:
         return None if isinstance(found, str) else found
 
     def loop_or_refusal(self, node: GraphNode) -> tuple[int, int] | str:
-        """Return what `loop_of` returns, or the reason why no loop can compute a node."""
+        """Return (number of elements, row length) of a node's loop, or why no loop can compute it.
+
+        The row length, the number of elements that a reduction combines, is 0 for other nodes. The
+        reason why no loop can compute the node is a text for the user.
+        """
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -183,7 +189,11 @@ class Grouping:
         return "it is not elementwise and runs in a kernel of its own"
 
     def level_of(self, i: int | None) -> int:
-        """Return the dependency level of the node that computes a value; -1 for parameters."""
+        """Return the dependency level of the node that computes a value; -1 for parameters.
+
+        A node's level is that of its fusion group, or else one more than the highest level of its
+        operands.
+        """
         at = None if i is None else self.producer.get(i)
         if at is None:
             return -1
@@ -191,7 +201,10 @@ class Grouping:
         return self.level[at] if home is None else home.current().level
 
     def level_after(self, values: Iterable[int | None]) -> int:
-        """Return the lowest dependency level at which all the given values are available."""
+        """Return the lowest dependency level of a node that reads the given values from memory.
+
+        It is one more than the highest level of the nodes that compute them, and 0 without values.
+        """
         return 1 + max((self.level_of(i) for i in values), default=-1)
 
     # ---- joining ------------------------------------------------------------------------------
@@ -235,10 +248,11 @@ class Grouping:
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
         """Return the fusion groups that a node can join, and the dependency level that it then has.
 
-        Only the groups that compute its operands are considered. A group that consists of a single
-        gather, which only this node reads, is changed in place: it gets the node's level and number
-        of elements. `n` is the number of elements of the node's loop, `row` the length of its rows
-        (0 if the node reduces nothing).
+        Nodes of one group have the same level; a node that joins no group has a level above those
+        of its operands. Only the groups that compute its operands are considered. A group that
+        consists of a single gather, which only this node reads, is changed in place: it gets the
+        node's level and number of elements. `n` is the number of elements of the node's loop, `row`
+        the length of its rows (0 if the node reduces nothing).
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -272,7 +286,11 @@ class Grouping:
         return groups + gathers, level
 
     def reads_memory(self, node: GraphNode, i: int) -> bool:
-        """Return whether a node must read an operand from memory even if a group computes it."""
+        """Return whether a node must read operand `i` from memory even if a group computes it.
+
+        A gather must. So must a copy that `fusion_recompute` made of a node, unless the operand is
+        the result of such a copy, too.
+        """
         copied = not self.copies.isdisjoint(node.results)
         return node.op.traits.gather is not None or (copied and i not in self.copies)
 

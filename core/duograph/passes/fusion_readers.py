@@ -57,7 +57,8 @@ def _only_reader(grouping: Grouping, group: Group) -> Group | None:
 def _fits(grouping: Grouping, group: Group, reader: Group) -> bool:
     """Return whether the kernel of the fusion group `reader` can also compute the group `group`.
 
-    It must loop over as many elements, and stay within the backend's limits on kernels.
+    Both groups must loop over the same number of elements, and the kernel must stay within the
+    backend's limits.
     """
     if group.n != reader.n or group.row not in (0, reader.row):
         return False

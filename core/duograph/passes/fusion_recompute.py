@@ -218,9 +218,10 @@ class _Planner:
         return group if names.isdisjoint(self.grouping.epilogues) else None
 
     def columns_at(self, use: Use) -> Columns | None:
-        """Return the columns over which the node of a read reduces, or None for other nodes.
+        """Return the columns over which the node that makes a read reduces, or None.
 
-        `use` is the read. The node must be a reduction in no fusion group; see `ir.loops.Columns`.
+        `use` is the read. The result is None if the node is no reduction, is in a fusion group, or
+        reduces columns that are too narrow for a kernel; see `ir.loops.Columns`.
         """
         node = self.graph.nodes[use.at]
         if not node.op.is_reduction or use.at in self.member:
@@ -289,9 +290,8 @@ class _Planner:
     def trace(self, value: int, dropped: Collection[int], copies: Copies) -> bool:
         """Add to `copies` the nodes that compute a value from values in memory.
 
-        Returns False if these nodes are not cheap to compute again.
-
-        `dropped` are the values that are not in memory.
+        `dropped` are the values that are not in memory. Returns False if the nodes are not cheap to
+        compute again.
         """
         at = self.own.get(value)
         if value in self.grouping.literals or at in copies.nodes:
@@ -392,7 +392,10 @@ def _rewrite(grouping: Grouping, plans: Sequence[Plan]) -> Rewritten:
 
 
 def _without_unread(nodes: list[GraphNode], values: Collection[int]) -> list[GraphNode]:
-    """Return the nodes without those that compute one of `values` that no other node reads."""
+    """Return the nodes except those whose first result is in `values` and is read by no kept node.
+
+    `nodes` are in program order, and so is the result.
+    """
     read: set[int | None] = set()
     kept: list[GraphNode] = []
     for node in reversed(nodes):

@@ -105,7 +105,7 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """Return the matmuls whose results a tree of additions sums, in order, or None.
+    """Return the matmuls whose results a tree of additions sums, from left to right, or None.
 
     `root` is the last addition. `producers` maps values to the nodes that compute them, `uses` the
     number of readers of each value. The result is None if the tree adds anything but matmuls, if a

@@ -90,8 +90,8 @@ class Number(Value):
 class Known(Value):
     """Rewrite pattern that matches a Python value or constant tensor known at compile time.
 
-    `known_value` says which values are known. A match binds the name to the Python number or
-    object, not to the value id.
+    The constant tensors are those of one element and those filled with one number. A match binds
+    the name to the Python number or object, not to the value id.
     """
 
     def __init__(self, name: str) -> None:

@@ -116,7 +116,7 @@ class Rewriter:
         results: tuple[int, ...],
         outer: SourceSpan | None,
     ) -> GraphNode:
-        """Return a copy of a node with the given value ids and with its sub-graphs rewritten.
+        """Return a copy of a node with other ids of operands and results and rewritten sub-graphs.
 
         `outer` is the source location for a node that has none.
         """
@@ -137,11 +137,16 @@ class Rewriter:
         return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
-        """Return what replaces a call in the new graph, or None if the call stays.
+        """Return what the new graph gets in place of an op call, or None to append the call itself.
 
-        A call whose operands are constants is computed (folded); otherwise the first rewrite rule
-        that matches applies. Returns a symbolic value, or a sequence of them for an op with several
-        results.
+        A call whose operands are constants is computed (folded) if possible. Otherwise the first
+        rewrite rule that matches replaces it. The result is a symbolic value of the new graph, or a
+        sequence of them for an op with several results.
+
+        Args:
+            op: the op that is called.
+            operands: ids of values of the new graph; None for an absent operand.
+            attributes: the op's attributes.
         """
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)

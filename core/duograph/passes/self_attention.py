@@ -49,7 +49,7 @@ SLICES = {strided_slice: ("begin", "end", "strides"), strided_copy: ("shape", "s
 def _parts(op: Op) -> tuple[Call, Call, Call]:
     """Return patterns that match query, key and value as reshaped slices of one projection.
 
-    `op` is the op that takes the slices, `strided_slice` or `strided_copy`.
+    `op` is the op that cuts the slices from the projection: `strided_slice` or `strided_copy`.
     """
     query, key, value = [
         call(
@@ -106,13 +106,18 @@ def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
 def _forward(
     op: Op, site: Site, projection: int, mask: int | None, **found: int
 ) -> Replacement | None:
-    """Return the replacement of attention on slices of one value; None if they are not suited.
+    """Return the `self_attention` call that replaces attention on slices of a projection, or None.
+
+    The result is None unless query, key and value are adjacent slices that make up the whole
+    projection.
 
     Args:
-        op: the op that takes the slices.
-        site: the attention node.
-        projection, mask: ids of the sliced value and of the mask, which may be absent.
-        found: the other names that the pattern has bound.
+        op: the op that cuts the slices from the projection: `strided_slice` or `strided_copy`.
+        site: the graph and the attention node to replace.
+        projection: id of the value that is sliced.
+        mask: id of the attention mask; None if there is no mask.
+        found: the other names that the pattern bound: value ids of query, key and value, and
+            attributes.
     """
     heads = _heads(site.graph, op, {"projection": projection, **found})
     if heads is None:
@@ -125,11 +130,11 @@ GRADIENTS = {op: call(attention_grad, *_parts(op), rest="others", layout="layout
 
 
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
-    """Replace the concatenated gradients of query, key and value by one `self_attention_grad`.
+    """Return the `self_attention_grad` call that replaces concatenated gradients, or None.
 
-    The node of `site` concatenates reshapes of the values `query`, `key` and `value` along `axis`.
-    The result is None unless these values are the results of one `attention_grad` on slices of one
-    projection.
+    The node of `site` concatenates reshapes of the values `query`, `key` and `value` (their ids)
+    along `axis`. The result is None unless these values are the results of one `attention_grad`
+    whose operands are adjacent slices that make up one whole projection.
     """
     graph, producers, node = site
     grad = producers.get(query)

@@ -102,9 +102,10 @@ def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
 
 
 def by_one(g: Rewriter, x: GraphTensor, one: GraphTensor) -> Found | None:
-    """Return `x` as the replacement of ``x * one`` or ``x / one``; None for complex numbers.
+    """Return `x` as the replacement of ``x * one`` or ``x / one``, or None for complex numbers.
 
-    For example, (inf + 0j) * (1 + 0j) has a NaN part, because 0 * inf is NaN.
+    A complex product with 1 may differ from `x`: (inf + 0j) * (1 + 0j) has a NaN part, because 0 *
+    inf is NaN.
     """
     return None if one.dtype.kind == "c" else if_shaped(x, one)
 

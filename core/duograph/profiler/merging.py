@@ -42,7 +42,7 @@ def merged(parts: Mapping[int, Trace]) -> Trace:
 
 
 def _of_rank(rank: int, events: list[Event], shift: float) -> Iterator[Event]:
-    """Yield the events of a rank with new process numbers and times that are `shift` us later."""
+    """Yield a rank's events with new process numbers; add `shift` microseconds to their times."""
     numbers: dict[int, int] = {}
     for event in events:
         number = numbers.setdefault(event["pid"], rank * _DEVICES + len(numbers))

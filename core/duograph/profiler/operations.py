@@ -1,7 +1,7 @@
-"""Count of the floating-point operations of a kernel, from its op and types.
+"""Number of the floating-point operations of a kernel, computed from its op and types.
 
-The tables and the roofline of a profile use it, and `summary`. A multiplication and an addition
-count as one operation each, and so does any elementary function of one element, such as an
+The tables and the roofline of a profile and the table of `summary` use it. A multiplication and an
+addition count as one operation each, and so does any elementary function of one element, such as an
 exponential. Operations on integers, and ops that only move data, count as 0.
 """
 
@@ -41,7 +41,7 @@ def _matmul(operands: Sequence[TensorType], results: Sequence[TensorType]) -> fl
 def _filter(
     weight: int, outputs: Callable[[Sequence[TensorType], Sequence[TensorType]], int]
 ) -> Rule:
-    """Return a function that counts the operations of a convolution from its types.
+    """Return a function that computes a convolution's number of operations from its types.
 
     It counts 2 operations for each output element and each element of one filter. `weight` is the
     position of the weight's type in (operands, then results); `outputs` returns the number of
@@ -104,7 +104,10 @@ def multiply_adds(work: Work) -> float:
 
 
 def _of_work(work: Work, all_ops: bool) -> float:
-    """Return the operations of a kernel call: of all ops, or only of the ops in `_RULES`."""
+    """Return the number of floating-point operations of a kernel call.
+
+    Without `all_ops`, only the ops in the table `_RULES` count, such as matmul and convolution.
+    """
     if work.op is None:
         body = work.attributes.get("body")
         return _of_graph(body, work.device, 8, all_ops) if isinstance(body, Graph) else 0.0
@@ -130,9 +133,16 @@ def _of_op(
     depth: int,
     all_ops: bool,
 ) -> float:
-    """Return the operations of one op; `depth` limits the nesting of bodies and decompositions.
+    """Return the number of floating-point operations of one op call.
 
-    `operands` and `results` are their types. Without `all_ops`, only ops in `_RULES` count.
+    Args:
+        op: the op.
+        operands, results: their types.
+        attributes: the op's attributes.
+        device: name of the device; its backend's decompositions of ops count.
+        depth: how many levels of bodies and decompositions are followed at most.
+        all_ops: whether to count all ops; otherwise only those in the table `_RULES`, such as
+            matmul and convolution.
     """
     body = attributes.get("body")
     if isinstance(body, Graph):

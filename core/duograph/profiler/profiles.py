@@ -302,7 +302,7 @@ class profile:
 
     @property
     def communication(self) -> list[CommunicationStep]:
-        """The bytes that each step sent to other ranks, and the seconds it waited for them."""
+        """The bytes sent to other ranks and the seconds spent waiting for them, for each step."""
         return communication_of(self._window.records(), self._window.steps)
 
     @property
@@ -324,7 +324,13 @@ class profile:
         return self._window.seconds
 
     def rows(self, by: str = "op", sort: str = "time", roofline: bool = False) -> list[Row]:
-        """Return the rows of `table` as objects; the arguments are those of `table`."""
+        """Return the rows of the table of events as `Row` objects; `table` returns it as text.
+
+        Args:
+            by: "op"; "line", the user's source line; or "kernel", the op with its operand types.
+            sort: "time", "calls", "mean", "longest", "bytes", "flops" or "name".
+            roofline: whether to set `share` and `bound` of each row from the limits of its device.
+        """
         records = self.records()
         devices = {r.work.device for r in records if r.kind == "kernel"} if roofline else ()
         limits = {device: device_limits(device) for device in devices}
@@ -558,7 +564,10 @@ def tensorboard_trace_handler(
 
 
 def _written(finished: profile, folder: str, worker: str | None) -> None:
-    """Write the trace and the tables of a profile into a folder."""
+    """Write the trace and the tables of a profile into a folder.
+
+    `worker` is the first part of the file names; None means the names of host and process.
+    """
     os.makedirs(folder, exist_ok=True)
     if worker is None:
         worker = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}_{os.getpid()}"

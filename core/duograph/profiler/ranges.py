@@ -54,7 +54,15 @@ class mstx:
     def range_start(message: str, stream: Stream | None = None, domain: str = "default") -> int:
         """Begin a range and return its number for `range_end`, or 0 if no profile is recording.
 
-        The arguments are those of `mark`. Ranges may be nested.
+        Ranges may be nested.
+
+        Args:
+            message: name of the range.
+            stream: a Stream whose work to wait for first.
+            domain: a name for ranges that belong together.
+
+        Raises:
+            TypeError: an argument has a wrong type.
         """
         _check("range_start", message, stream, domain)
         if not recorders:

@@ -94,7 +94,10 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class MemorySample:
-    """The bytes on a device that tensors use, and those that are cached, at one time (in ns)."""
+    """The bytes on a device that tensors use, and those that the allocator caches, at one time.
+
+    `time` is in nanoseconds of `time.perf_counter_ns`.
+    """
 
     time: int
     device: str

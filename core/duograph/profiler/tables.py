@@ -87,7 +87,7 @@ class Row:
 
 @functools.lru_cache(maxsize=65536)
 def flops_of(work: Work) -> float:
-    """Return the floating-point operations of an event; 0 unless it is a kernel."""
+    """Return the number of floating-point operations of an event; 0 unless it is a kernel."""
     return operations(work) if work.kind == "kernel" else 0.0
 
 

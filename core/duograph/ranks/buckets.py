@@ -32,9 +32,9 @@ AnyArray: TypeAlias = "Array | DeviceArray"
 
 
 def part_length(size: int, ranks: int) -> int:
-    """Return the length of the flat shard that each of `ranks` ranks has of an array.
+    """Return how many elements each rank owns of an array of `size` elements: ceil(size / ranks).
 
-    `size` is the number of elements of the array; the shards include padding.
+    The flattened array is divided evenly among `ranks` ranks after padding with zeros.
     """
     return -(-size // ranks)
 
@@ -49,10 +49,10 @@ def shown(arrays: Sequence[AnyArray]) -> str:
 
 
 def packed(arrays: Sequence[Array], ranks: int) -> Array:
-    """Return the bucket that holds arrays of the same dtype.
+    """Return arrays of the same dtype as one 2-d array (a bucket) with one row per rank.
 
-    Its shape is (ranks, sum of the lengths of the arrays' shards); row r holds the shards of rank
-    r.
+    Each array is flattened, padded with zeros and divided into `ranks` shards of equal length. Row
+    r of the result holds shard r of the first array, then shard r of the second, and so on.
     """
     lengths = [part_length(x.size, ranks) for x in arrays]
     out = np.empty((ranks, sum(lengths)), arrays[0].dtype)
@@ -86,7 +86,10 @@ def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
 
 
 def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """Return the arrays of a bucket, which have the given shapes; the opposite of `packed`."""
+    """Return the arrays, of the given shapes, that `packed` stored in a bucket.
+
+    A bucket is a 2-d array whose row r holds shard r of each flattened, zero-padded array.
+    """
     ranks = len(bucket)
     found = []
     at = 0
@@ -100,9 +103,10 @@ def unpacked(bucket: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
 
 
 def split_parts(flat: Array, shapes: Sequence[tuple[int, ...]], ranks: int) -> list[Array]:
-    """Return this rank's shard of each array of a bucket.
+    """Return this rank's shard of each array of a bucket, given this rank's row of the bucket.
 
-    `flat` is this rank's row of the bucket, and `shapes` are the shapes of the whole arrays.
+    `flat` is the row, which holds the shards one after the other. `shapes` are the shapes of the
+    whole arrays; a shard of an array of n elements has ceil(n / ranks) elements.
     """
     lengths = [part_length(int(np.prod(s, dtype=np.int64)), ranks) for s in shapes]
     ends = np.cumsum([0, *lengths])
@@ -110,9 +114,12 @@ def split_parts(flat: Array, shapes: Sequence[tuple[int, ...]], ranks: int) -> l
 
 
 def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction: str) -> Steps:
-    """Reduce-scatter arrays of the same dtype; return this rank's shard of each.
+    """Return a generator that reduces the ranks' arrays; its return value lists this rank's shards.
 
-    A shard has shape (part_length,). `reduction` is a key of `transfers.REDUCTIONS`.
+    The arrays have the same dtype and are exchanged together. A shard is 1-d: an array of n
+    elements, flattened and padded with zeros, is divided into shards of ceil(n / ranks) elements.
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". The generator yields each
+    transfer request that it starts; resume it when that request is complete.
     """
     bucket = packed(arrays, comm.size)
     n = bucket.shape[1]
@@ -126,9 +133,11 @@ def reduce_scatter_parts(comm: Communicator, arrays: Sequence[Array], reduction:
 def all_gather_parts(
     comm: Communicator, parts: Sequence[Array], shapes: Sequence[tuple[int, ...]]
 ) -> Steps:
-    """All-gather arrays from their shards; return the whole arrays.
+    """Return a generator that joins the shards of all ranks; its return value lists the arrays.
 
-    `parts` are this rank's shards, of the same dtype, and `shapes` the shapes of the whole arrays.
+    `parts` are this rank's 1-d shards, all of the same dtype, and `shapes` the shapes of the whole
+    arrays. The generator yields each transfer request that it starts; resume it when that request
+    is complete.
     """
     mine = parts[0] if len(parts) == 1 else np.concatenate(parts)
     bucket = yield from gathered(comm, np.ascontiguousarray(mine))
@@ -138,9 +147,12 @@ def all_gather_parts(
 def all_reduce_bucket(
     comm: Communicator, arrays: Sequence[Array], reduction: str, engine_sums: bool = False
 ) -> Steps:
-    """All-reduce arrays of the same dtype as one message; return the reduced arrays in order.
+    """Return a generator that reduces the ranks' arrays; its return value lists the reduced ones.
 
-    `engine_sums` leaves the order of additions to the engine, where it can reduce this dtype.
+    The arrays have the same dtype and travel together as one message. `reduction` is a key of
+    `transfers.REDUCTIONS`, such as "sum". With `engine_sums`, the engine may reduce in an order of
+    its own, if it can reduce this dtype. The generator yields each transfer request that it starts;
+    resume it when that request is complete.
     """
     shapes = [x.shape for x in arrays]
     if len(arrays) == 1:
@@ -162,9 +174,9 @@ def all_reduce_bucket(
 
 
 def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
-    """Return, for each dtype among the arrays, the positions of its arrays.
+    """Group arrays by dtype; return one list of positions in `arrays` for each dtype.
 
-    A bucket has one dtype.
+    The dtypes are in the order in which they first occur.
     """
     found: dict[np.dtype[np.generic], list[int]] = {}
     for i, x in enumerate(arrays):
@@ -213,7 +225,8 @@ class Started:
         For arrays on a device, the host does not wait: work that the device gets later will wait.
 
         Raises:
-            CommunicationError: as for `Group.finish`.
+            CommunicationError: the ranks call different collectives, a rank has ended, or the
+                deadline (the setting `communication_timeout`) has passed.
         """
         found: dict[int, AnyArray] = {}
         for operation, positions in self.operations:
@@ -222,10 +235,11 @@ class Started:
 
 
 def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Group, bool]:
-    """Return the group in which to start a bucket, and whether its arrays are in device memory.
+    """Return the group in which to start collectives, and whether `arrays` are in device memory.
 
-    With `beside`, buckets of host arrays alternate between two lanes of the group (`_lane`).
-    Buckets of device arrays do not, because a device runs them one after the other anyway.
+    With `beside`, collectives of host arrays alternate between two lanes of the group: the group
+    itself and a copy of it with its own queue (`_lane`). Those of device arrays do not, because a
+    device runs them one after the other anyway.
     """
     there = bool(arrays) and isinstance(arrays[0], DeviceArray)
     return (_lane(group) if beside and not there else group), there
@@ -234,10 +248,11 @@ def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Grou
 def start_all_reduce(
     group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
-    """Start to all-reduce arrays in a group, one collective per dtype; return the handle.
+    """Start to all-reduce arrays over a group, one collective per dtype; return the handle.
 
-    `reduction` is such as "sum". `beside` says that these collectives may run at the same time as
-    those which the previous call started in this group; otherwise they run after them.
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". With `beside`, these collectives
+    may run at the same time as those that the previous such call started in this group; without it,
+    they run after them.
     """
     group, there = _taken(group, arrays, beside)
     operations = []
@@ -258,10 +273,12 @@ def start_all_reduce(
 def start_reduce_scatter(
     group: Group, arrays: Sequence[AnyArray], reduction: str, beside: bool = False
 ) -> Started:
-    """Start to reduce-scatter arrays in a group, one collective per dtype; return the handle.
+    """Start to reduce-scatter arrays over a group, one collective per dtype; return the handle.
 
-    `reduction` is such as "sum". `beside` says that these collectives may run at the same time as
-    those which the previous call started in this group; otherwise they run after them.
+    The handle's `finish` returns this rank's 1-d shard of each reduced array. `reduction` is a key
+    of `transfers.REDUCTIONS`, such as "sum". With `beside`, these collectives may run at the same
+    time as those that the previous such call started in this group; without it, they run after
+    them.
     """
     group, there = _taken(group, arrays, beside)
     operations = []
@@ -284,11 +301,11 @@ def start_all_gather(
     shapes: Sequence[tuple[int, ...]],
     beside: bool = False,
 ) -> Started:
-    """Start to all-gather arrays in a group, one collective per dtype.
+    """Start to gather arrays from the ranks' shards, one collective per dtype; return the handle.
 
-    `parts` are this rank's shards, and `shapes` the shapes of the whole arrays. `beside` says that
-    these collectives may run at the same time as those which the previous call started in this
-    group; otherwise they run after them.
+    `parts` are this rank's 1-d shards, and `shapes` the shapes of the whole arrays. With `beside`,
+    these collectives may run at the same time as those that the previous such call started in this
+    group; without it, they run after them.
     """
     group, there = _taken(group, parts, beside)
     operations = []

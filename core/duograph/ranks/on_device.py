@@ -1,10 +1,10 @@
-"""Collectives of arrays in device memory, composed of the transfers of an engine.
+"""Collectives of arrays in device memory, composed of the transfers of a communication engine.
 
 An engine whose `Communicator.on_device` returns `DeviceTransfers` moves such arrays from device to
-device; with other engines, arrays go through host memory. The functions are generators like those
-of `transfers`, but take the group instead of its communicator. They add in the same order: each
-rank adds its part of the arrays with kernels of the device, so that results have the bits of a
-collective of host arrays. Where every order of additions gives the same bits, or under
+device; with other engines, arrays go through host memory. The collectives are generator functions
+like those of `transfers`, but take the group instead of its communicator. They add in the same
+order: each rank adds its part of the arrays with kernels of the device, so that results have the
+bits of a collective of host arrays. Where every order of additions gives the same bits, or under
 ``set_context(engine_sums=True)``, the engine reduces instead.
 """
 
@@ -133,9 +133,11 @@ def _run(name: str, device: tuple[str, int], kind: DType, handles: Sequence[Hand
 
 
 def reduce_tree(like: DeviceArray, handles: Sequence[Handle], n: int, reduction: str) -> Handle:
-    """Reduce the buffers `handles`, of n elements each, in the order of `transfers.reduce_tree`.
+    """Reduce device buffers elementwise in the order of a binary tree; return the result's handle.
 
-    The elements have the dtype of `like`. The result is the handle of a buffer.
+    `handles` are the buffers, each of `n` elements of the dtype of `like`, on its device.
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". Neighbours are combined, then
+    neighbours of the results, as `transfers.reduce_tree` does on the host.
     """
     dtype, device = like.type.dtype, like.device
     narrow = dtype.itemsize <= 2 and dtype.np.kind not in "iub"
@@ -169,18 +171,19 @@ Cuts = Sequence[int]  # of the elements of an array: rank r has those from cuts[
 
 
 def even_cuts(size: int, ranks: int) -> list[int]:
-    """Return the bounds of the flat parts that `ranks` ranks have of an array of `size` elements.
+    """Return the bounds of the parts of a flat array of `size` elements that is divided evenly.
 
-    The last parts may be shorter.
+    Rank r has the elements from bounds[r] to bounds[r + 1] - 1. Every part has ceil(size / ranks)
+    elements, except that the last parts may be shorter or empty.
     """
     n = -(-size // ranks)
     return [min(r * n, size) for r in range(ranks + 1)]
 
 
 def scaled_cuts(lengths: Sequence[int], row: int) -> list[int]:
-    """Return the bounds of the parts of an array of which rank r has `lengths[r]` rows.
+    """Return the bounds of the parts of a flattened array of which rank r has `lengths[r]` rows.
 
-    A row has `row` elements.
+    Rank r has the elements from bounds[r] to bounds[r + 1] - 1. A row has `row` elements.
     """
     return [0, *itertools.accumulate(n * row for n in lengths)]
 
@@ -189,10 +192,13 @@ def _reduced_parts(
     d: DeviceTransfers, arrays: Sequence[DeviceArray], cuts: Sequence[Cuts], reduction: str,
     rank: int, padded: Sequence[int] | None = None,
 ) -> Generator[Request, None, list[Handle]]:  # fmt: skip
-    """Return the handles of this rank's part of the reduction of each array.
+    """Return a generator that reduces the ranks' arrays; its return value lists handles.
 
-    `cuts` holds the bounds of the parts of each array. `padded` gives the lengths to which the
-    parts are padded with zeros; None: no padding.
+    These are the handles of this rank's part of each reduced array. `reduction` is a key of
+    `transfers.REDUCTIONS`, such as "sum". `cuts` has the bounds of the parts of each array: rank r
+    owns the elements from cut[r] up to, but not including, cut[r + 1]. `padded` has the number of
+    elements to which each part is padded with zeros; None means no padding. The generator yields
+    each transfer request that it starts; resume it when that request is complete.
     """
     ranks = len(cuts[0]) - 1
     sends, receives, all_parts = [], [], []
@@ -223,10 +229,14 @@ def _gathered_parts(
     d: DeviceTransfers, parts: Sequence[Handle], likes: Sequence[DeviceArray],
     cuts: Sequence[Cuts], rank: int, root: int | None = None,
 ) -> Generator[Request, None, list[Handle]]:  # fmt: skip
-    """Return the handles of whole arrays, gathered from the part that each rank has.
+    """Return a generator that joins the parts of all ranks; its return value lists handles.
 
-    `likes` give the shapes and dtypes of the whole arrays, and `cuts` the bounds of their parts.
-    With `root`, only that rank gets whole arrays; what other ranks return is meaningless.
+    These are the handles of the whole arrays. `parts` are the handles of this rank's parts, `likes`
+    give the shapes and dtypes of the whole arrays, and `cuts` has the bounds of the parts of each
+    array: rank r owns the elements from cut[r] up to, but not including, cut[r + 1]. With `root`,
+    only that rank gets whole arrays; on other ranks, the handles are of buffers with arbitrary
+    contents. The generator yields each transfer request that it starts; resume it when that request
+    is complete.
     """
     ranks = len(cuts[0]) - 1
     sends, receives, outs = [], [], []
@@ -245,7 +255,12 @@ def _gathered_parts(
 
 
 def all_reduce(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> Steps:
-    """All-reduce arrays of the same dtype; return the reduced arrays, on every rank."""
+    """Return a generator that reduces the ranks' arrays; its return value lists the reduced ones.
+
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". The arrays have the same dtype;
+    every rank gets the results. The generator yields each transfer request that it starts; resume
+    it when that request is complete.
+    """
     d = group.on_device(arrays[0].device)
     if _any_order(d, arrays[0], reduction, group.size):
         outs = [d.allocate(x.nbytes) for x in arrays]
@@ -259,13 +274,22 @@ def all_reduce(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> S
 
 
 def one(steps: Steps) -> Steps:
-    """Run steps that return a list of one array; return that array."""
+    """Return a generator that runs `steps` and returns the only item of its list.
+
+    `steps` is the generator of a collective whose return value is a list of one array; that array
+    is the return value of the new generator. Both yield the same transfer requests.
+    """
     (found,) = yield from steps
     return found
 
 
 def reduce(group: Group, x: DeviceArray, root: int, reduction: str) -> Steps:
-    """Return the reduction of all ranks' arrays on rank `root`; other ranks get `x` itself."""
+    """Return a generator that reduces the arrays of all ranks, with the result on one rank only.
+
+    Its return value is the reduced array on rank `root`, and `x` itself on the other ranks.
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". The generator yields each
+    transfer request that it starts; resume it when that request is complete.
+    """
     d = group.on_device(x.device)
     cuts = [even_cuts(x.size, group.size)]
     mine = yield from _reduced_parts(d, [x], cuts, reduction, group.rank)
@@ -276,9 +300,11 @@ def reduce(group: Group, x: DeviceArray, root: int, reduction: str) -> Steps:
 def reduce_scatter(
     group: Group, x: DeviceArray, lengths: Sequence[int], reduction: str
 ) -> Steps:  # fmt: skip
-    """Reduce the arrays of all ranks; return this rank's rows of the result.
+    """Return a generator that reduces the ranks' arrays; its return value is this rank's rows.
 
-    Rank r gets `lengths[r]` rows (along axis 0), after those of the ranks before it.
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". Rank r gets `lengths[r]` rows
+    (along axis 0) of the reduced array, after those of the ranks before it. The generator yields
+    each transfer request that it starts; resume it when that request is complete.
     """
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64))
@@ -294,7 +320,13 @@ def reduce_scatter(
 
 
 def reduce_scatter_parts(group: Group, arrays: Sequence[DeviceArray], reduction: str) -> Steps:
-    """Return this rank's flat shards of the reductions of arrays, padded with zeros."""
+    """Return a generator that reduces the ranks' arrays; its return value lists this rank's shards.
+
+    `reduction` is a key of `transfers.REDUCTIONS`, such as "sum". A shard is 1-d: an array of n
+    elements, flattened and padded with zeros, is divided into shards of ceil(n / ranks) elements.
+    The arrays have the same dtype. The generator yields each transfer request that it starts;
+    resume it when that request is complete.
+    """
     d = group.on_device(arrays[0].device)
     cuts = [even_cuts(x.size, group.size) for x in arrays]
     lengths = [-(-x.size // group.size) for x in arrays]
@@ -305,7 +337,11 @@ def reduce_scatter_parts(group: Group, arrays: Sequence[DeviceArray], reduction:
 def all_gather_parts(
     group: Group, parts: Sequence[DeviceArray], shapes: Sequence[tuple[int, ...]]
 ) -> Steps:
-    """Return the whole arrays of the given shapes; `parts` are this rank's flat shards of them."""
+    """Return a generator that joins the shards of all ranks; its return value lists the arrays.
+
+    `parts` are this rank's 1-d shards, and `shapes` the shapes of the whole arrays. The generator
+    yields each transfer request that it starts; resume it when that request is complete.
+    """
     d = group.on_device(parts[0].device)
     cuts = [even_cuts(int(np.prod(s, dtype=np.int64)), group.size) for s in shapes]
     handles = [p.handle for p in parts]
@@ -314,7 +350,12 @@ def all_gather_parts(
 
 
 def all_gather(group: Group, x: DeviceArray, lengths: Sequence[int]) -> Steps:
-    """Concatenate the arrays of all ranks along axis 0; rank r has `lengths[r]` rows."""
+    """Return a generator that concatenates the arrays of all ranks; its return value is that array.
+
+    The array of rank r has `lengths[r]` rows. The arrays are joined along axis 0, in the order of
+    the ranks. The generator yields each transfer request that it starts; resume it when that
+    request is complete.
+    """
     d = group.on_device(x.device)
     shape = (sum(lengths), *x.shape[1:])
     if len(set(lengths)) == 1:
@@ -328,7 +369,11 @@ def all_gather(group: Group, x: DeviceArray, lengths: Sequence[int]) -> Steps:
 
 
 def broadcast(group: Group, x: DeviceArray, root: int) -> Steps:
-    """Return the array of rank `root`; on other ranks, `x` gives shape and dtype."""
+    """Return a generator that copies rank `root`'s array to every rank and returns the copy.
+
+    `x` is that array on rank `root`; on other ranks, only its shape and dtype are used. The
+    generator yields each transfer request that it starts; resume it when that request is complete.
+    """
     d = group.on_device(x.device)
     out = d.allocate(x.nbytes)
     if x.size:
@@ -339,9 +384,12 @@ def broadcast(group: Group, x: DeviceArray, root: int) -> Steps:
 def all_to_all(
     group: Group, x: DeviceArray, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Exchange parts of arrays among all ranks.
+    """Return a generator that sends rows to every rank; its return value is the rows received.
 
-    Arguments and result are those of `transfers.all_to_all`.
+    `x` has `lengths[r]` rows for rank r, those for rank 0 first. `received[r]` is the number of
+    rows that rank r sends to this rank. The received rows are concatenated along axis 0, in the
+    order of the sending ranks. The generator yields each transfer request that it starts; resume it
+    when that request is complete.
     """
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64)) * x.dtype.itemsize

@@ -1,4 +1,4 @@
-"""Execution of collectives: one after the other in a group, with deadlines, the same on all ranks.
+"""Execution of collectives: in order within a group, with deadlines, checked to match over ranks.
 
 Ranks of a group call the same collectives in the same order. Before each one they compare a digest
 of 16 bytes of its kind, dtype, shape and options, so that a difference becomes an error that names
@@ -61,8 +61,8 @@ class Operation:
     Attributes:
         text: description, such as ``AllReduce(sum) of float32 (3,)``; for a collective it is equal
             on all ranks.
-        queue: the operations that run one after the other with this one.
-        line: the line of the user's code that called it, in the form of `user_line`.
+        queue: the queue that the operation is in; a queue runs its operations one after the other.
+        line: the line of the user's code that called it, as ``" at FILE:LINE"``, or "" if unknown.
         done: whether it is complete; then `result` or `error` is set.
     """
 
@@ -82,7 +82,12 @@ class Operation:
         self._request: Request | None = None
 
     def _checked(self, steps: Steps) -> Steps:
-        """Compare the description with those of the other ranks, then run the steps.
+        """Return a generator that compares the ranks' descriptions and then runs `steps`.
+
+        `steps` is the generator of a collective; its return value becomes that of the returned
+        generator. The returned generator, like `steps`, yields each transfer request that it
+        starts, and is resumed when that request is complete. It first exchanges a digest of the
+        operation's `text` with all ranks.
 
         Raises:
             CommunicationError: the descriptions differ.
@@ -106,10 +111,10 @@ class Operation:
         )
 
     def advance(self, seconds: float) -> bool:
-        """Advance the operation for at most `seconds`; return whether it is complete.
+        """Run the operation for at most `seconds`; return whether it is complete.
 
-        With 0 seconds, it advances as far as possible without blocking. A failure is stored in
-        `error`.
+        With 0 seconds, it runs as far as is possible without blocking. A failure is stored in
+        `error`, and counts as complete.
         """
         end = time.monotonic() + seconds
         try:
@@ -176,7 +181,8 @@ class Queue:
     """Operations that run one after the other.
 
     A queue holds the collectives of a group, or the messages of one direction, peer and tag. The
-    queues of a rank are independent: a wait for an operation of one queue advances the others too.
+    queues of a rank are independent: a wait for an operation of one queue runs those of the others,
+    too.
     """
 
     def __init__(self) -> None:
@@ -188,7 +194,7 @@ class Queue:
         self.poll()
 
     def poll(self) -> None:
-        """Advance the operations as far as possible without blocking."""
+        """Run the queue's operations, in order, as far as possible without blocking."""
         while self.waiting and self.waiting[0].advance(0.0):
             self.waiting.popleft()
 
@@ -198,11 +204,14 @@ class Queue:
         """Wait for an operation and for those before it in the queue; return its result.
 
         Args:
-            late: exception class to raise after `seconds`; the operation then stays in the queue
-                and may be waited for again. None: the operation fails at that time.
+            operation: an operation of this queue.
+            seconds: the longest time to wait for each operation.
+            late: exception class to raise if an operation is not complete after `seconds`; the
+                operation then stays in the queue, and a later call may wait for it. None: the
+                operation fails.
 
         Raises:
-            CommunicationError: the operation failed, or is not complete after `seconds`.
+            CommunicationError: an operation failed, or with `late` None was not complete in time.
         """
         if operation.done or late is not None:
             return self._waited(operation, seconds, late)
@@ -223,11 +232,10 @@ class Queue:
         return operation.result
 
     def _advanced(self, first: Operation, seconds: float) -> bool:
-        """Advance `first`, this queue's first operation; return whether that one is complete.
+        """Run this queue's first operation for at most `seconds`; return whether it is complete.
 
-        Stops after `seconds` at the latest.
-
-        The operations in the other queues of this rank advance as well, without blocking.
+        `first` is that operation. Meanwhile the operations in the other queues of this rank run as
+        well, without blocking.
 
         Raises:
             CommunicationError: an operation of another queue failed.

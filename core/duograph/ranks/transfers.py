@@ -1,15 +1,15 @@
-"""Collectives composed of the transfers of an engine; the sums have a fixed order.
+"""Collectives composed of the transfers of a communication engine; the sums have a fixed order.
 
-Each function is a generator. It yields a started request, and the caller resumes it when that
-request is complete; its return value is the result. No function here blocks. `comm` is the engine's
-connection to the ranks of a group, `x` this rank's array, and `reduction` a key of `REDUCTIONS`,
-such as "sum".
+Each collective is a generator function. Its generator yields every transfer request that it has
+started, and the caller resumes it when that request is complete; the generator's return value is
+the result of the collective. No function here blocks. `comm` is the engine's connection to the
+ranks of a group, `x` this rank's array, and `reduction` a key of `REDUCTIONS`, such as "sum".
 
 Reductions combine neighbours, then neighbours of the results, and so on: with four ranks
 `(x0 + x1) + (x2 + x3)`. A last value without a neighbour is passed on. The order depends on the
 number of values alone. So 2 ranks that add 2 micro-batches each in this order (`tree_sum`), 4 ranks
-with one, and one process with four get the same bits. Floating-point values of 16 bits or fewer
-are added in float32 and rounded once.
+with one, and one process with four get the same bits. Floating-point values of 16 bits or fewer are
+added in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ def as_bytes(array: Array) -> Array:
 
 
 def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
-    """Reduce arrays of the same shape and dtype by `reduction`, in the order given in the module.
+    """Reduce arrays of the same shape and dtype elementwise, in the order of a binary tree.
 
-    `values` are not changed.
+    `reduction` is a key of `REDUCTIONS`, such as "sum". Neighbours are combined, then neighbours of
+    the results: four arrays give ``(a + b) + (c + d)``. The arrays in `values` are not changed.
+    Floats of 16 bits or fewer are combined in float32, and the result is rounded once.
     """
     combine = REDUCTIONS[reduction]
     dtype = values[0].dtype
@@ -68,7 +70,12 @@ def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
 
 
 def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
-    """Return the arrays of all ranks, stacked along a new first axis: (ranks, *x.shape)."""
+    """Return a generator that gathers the arrays of all ranks; its return value is their stack.
+
+    The stack has shape (ranks, *x.shape); item r is the array of rank r. All ranks have the same
+    shape and dtype. The generator yields each transfer request that it starts; resume it when that
+    request is complete.
+    """
     out = np.empty((comm.size, *x.shape), x.dtype)
     if x.size:
         yield comm.all_gather(as_bytes(x), as_bytes(out))
@@ -76,13 +83,22 @@ def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
 
 
 def all_gather(comm: Communicator, x: Array) -> Steps:
-    """Return the arrays of all ranks, concatenated along axis 0."""
+    """Return a generator that concatenates the arrays of all ranks; its return value is that array.
+
+    The arrays have equal shapes and are joined along axis 0, in the order of the ranks. The
+    generator yields each transfer request that it starts; resume it when that request is complete.
+    """
     out = yield from gathered(comm, x)
     return out.reshape(comm.size * x.shape[0], *x.shape[1:])
 
 
 def all_gather_rows(comm: Communicator, x: Array, lengths: Sequence[int]) -> Steps:
-    """Return the arrays of all ranks, concatenated along axis 0; rank r has `lengths[r]` rows."""
+    """Return a generator that concatenates the arrays of all ranks; its return value is that array.
+
+    The array of rank r has `lengths[r]` rows. The arrays are joined along axis 0, in the order of
+    the ranks. The generator yields each transfer request that it starts; resume it when that
+    request is complete.
+    """
     longest = max(lengths)
     if longest == min(lengths):
         return (yield from all_gather(comm, x))
@@ -93,9 +109,11 @@ def all_gather_rows(comm: Communicator, x: Array, lengths: Sequence[int]) -> Ste
 
 
 def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, Array]:
-    """Return the parts that all ranks send to this one, (ranks, n).
+    """Return a generator that sends n elements to each rank; its return value is those received.
 
-    `x` is (ranks * n,): part r of n elements is for rank r.
+    `x` is (ranks * n,): elements r * n to (r + 1) * n - 1 are for rank r. The return value has
+    shape (ranks, n); its row r has the elements that rank r sent to this rank. The generator yields
+    each transfer request that it starts; resume it when that request is complete.
     """
     out = np.empty((comm.size, n), x.dtype)
     counts = [n * x.itemsize] * comm.size
@@ -104,10 +122,17 @@ def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, 
 
 
 def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool = False) -> Steps:
-    """Reduce the arrays of all ranks; return the result on every rank.
+    """Return a generator that reduces the ranks' arrays; its return value is the reduced array.
+
+    Every rank gets the result. The generator yields each transfer request that it starts; resume it
+    when that request is complete.
 
     Args:
-        engine_sums: leave the order of additions to the engine, where it can reduce this dtype.
+        comm: connection to the ranks of the group.
+        x: this rank's array; all ranks have the same shape and dtype.
+        reduction: a key of `REDUCTIONS`, such as "sum".
+        engine_sums: whether the engine may reduce in an order of its own, if it can reduce this
+            dtype; otherwise the order is that of `reduce_tree`.
     """
     if engine_sums:
         out = np.empty_like(x)
@@ -128,7 +153,12 @@ def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool =
 
 
 def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
-    """Return this rank's part of the reduction of all ranks' arrays: an equal part of axis 0."""
+    """Return a generator that reduces the ranks' arrays; its return value is this rank's part.
+
+    `reduction` is a key of `REDUCTIONS`, such as "sum". The reduced array is divided evenly along
+    axis 0, whose length must be a multiple of the number of ranks; rank r gets part r. The
+    generator yields each transfer request that it starts; resume it when that request is complete.
+    """
     n = x.size // comm.size
     shape = (x.shape[0] // comm.size, *x.shape[1:])
     if not n:
@@ -140,9 +170,11 @@ def reduce_scatter(comm: Communicator, x: Array, reduction: str) -> Steps:
 def reduce_scatter_rows(
     comm: Communicator, x: Array, lengths: Sequence[int], reduction: str
 ) -> Steps:
-    """Reduce the arrays of all ranks; return this rank's rows of the result.
+    """Return a generator that reduces the ranks' arrays; its return value is this rank's rows.
 
-    Rank r gets `lengths[r]` rows (along axis 0), after those of the ranks before it.
+    `reduction` is a key of `REDUCTIONS`, such as "sum". Rank r gets `lengths[r]` rows (along axis
+    0) of the reduced array, after those of the ranks before it. The generator yields each transfer
+    request that it starts; resume it when that request is complete.
     """
     if max(lengths) == min(lengths):
         return (yield from reduce_scatter(comm, x, reduction))
@@ -155,7 +187,12 @@ def reduce_scatter_rows(
 
 
 def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
-    """Return the reduction of the arrays of all ranks on rank `root`, and x on the others."""
+    """Return a generator that reduces the arrays of all ranks, with the result on one rank only.
+
+    Its return value is the reduced array on rank `root`, and `x` itself on the other ranks.
+    `reduction` is a key of `REDUCTIONS`, such as "sum". The generator yields each transfer request
+    that it starts; resume it when that request is complete.
+    """
     if not x.size:
         return x
     at_root = comm.rank == root
@@ -171,7 +208,12 @@ def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
 
 
 def _to_root(comm: Communicator, x: Array, root: int) -> Generator[Request, None, Array]:
-    """Return the arrays (n,) of all ranks as (ranks, n) on rank `root`, and (0, n) elsewhere."""
+    """Return a generator that sends an array (n,) of every rank to rank `root`.
+
+    Its return value on rank `root` has shape (ranks, n), with the array of rank r in row r; on the
+    other ranks it is an empty array (0, n). The generator yields each transfer request that it
+    starts; resume it when that request is complete.
+    """
     ranks = comm.size if comm.rank == root else 0
     out = np.empty((ranks, x.size), x.dtype)
     counts = [x.nbytes if r == root else 0 for r in range(comm.size)]
@@ -181,7 +223,11 @@ def _to_root(comm: Communicator, x: Array, root: int) -> Generator[Request, None
 
 
 def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
-    """Return the array of rank `root`; on other ranks, `x` gives shape and dtype."""
+    """Return a generator that copies rank `root`'s array to every rank and returns the copy.
+
+    `x` is that array on rank `root`; on other ranks, only its shape and dtype are used. The
+    generator yields each transfer request that it starts; resume it when that request is complete.
+    """
     out = x.copy()
     if out.size:
         yield comm.broadcast(as_bytes(out), root)
@@ -191,12 +237,16 @@ def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
 def all_to_all(
     comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
+    """Return a generator that sends rows to every rank; its return value is the rows received.
+
+    These are concatenated along axis 0, in the order of the sending ranks. The generator yields
+    each transfer request that it starts; resume it when that request is complete.
 
     Args:
-        x: (sum of lengths, ...); the part for rank 0 comes first.
-        lengths: number of rows of the part for each rank.
-        received: number of rows of the part from each rank.
+        comm: connection to the ranks of the group.
+        x: (sum of `lengths`, ...); the rows for rank 0 come first.
+        lengths: number of rows that this rank sends to each rank.
+        received: number of rows that this rank receives from each rank.
     """
     row = x.itemsize
     for n in x.shape[1:]:

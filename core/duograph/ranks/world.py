@@ -77,9 +77,10 @@ class Group:
         self._devices: dict[tuple[str, int], DeviceTransfers] = {}
 
     def on_device(self, device: tuple[str, int]) -> DeviceTransfers:
-        """Return the group's transfers for arrays on a device.
+        """Return the object that transfers device arrays between the ranks of the group.
 
-        The first call connects the devices.
+        `device` is (name of the backend, index of the device). The first call for a device connects
+        the ranks' devices, and may wait until all ranks of the group make it.
         """
         found = self._devices.get(device)
         if found is None:
@@ -88,10 +89,11 @@ class Group:
         return found
 
     def start(self, text: str, steps: Steps, compared: bool = True) -> Operation:
-        """Start a collective; `finish` waits for it.
+        """Start a collective; return its `Operation`, which `finish` waits for.
 
-        `text` describes the collective, and `steps` is the generator that runs it (see
-        `transfers`). With `compared`, the ranks first check that their texts are equal.
+        `text` describes the collective in messages, and `steps` is the generator that runs it: it
+        yields transfer requests and returns the result (see `transfers`). With `compared`, the
+        ranks first check that their texts are equal.
         """
         return self._start(Operation(self, text, steps, self.queue, compared))
 
@@ -102,9 +104,11 @@ class Group:
         return operation
 
     def _message(self, text: str, steps: Steps, key: tuple[str, int, int]) -> Operation:
-        """Start sending or receiving a message.
+        """Start sending or receiving a message; return its `Operation`.
 
-        `key` is ("send" or "receive", peer, tag). Messages with the same key keep their order.
+        `text` describes it in errors, and `steps` is the generator that runs it (see `transfers`).
+        `key` is ("send" or "receive", the other rank, tag). Messages with the same key are
+        transferred in the order in which they were started.
         """
         queue = self._messages.get(key)
         if queue is None:
@@ -131,14 +135,19 @@ class Group:
     def run(self, text: str, steps: Steps, compared: bool = True) -> Any:
         """Start a collective, wait for it, and return its result.
 
-        The arguments are those of `start`.
+        `text` describes the collective in messages, and `steps` is the generator that runs it: it
+        yields transfer requests and returns the result (see `transfers`). With `compared`, the
+        ranks first check that their texts are equal.
         """
         return self.finish(self.start(text, steps, compared))
 
     # ---- collectives of arrays -------------------------------------------------------------------
 
     def start_all_reduce(self, x: AnyArray, reduction: str) -> Operation:
-        """Start an all-reduce of the arrays of all ranks."""
+        """Start to reduce `x` over all ranks of the group; return the operation, for `finish`.
+
+        Every rank gets the reduced array. `reduction` is "sum", "prod", "max" or "min".
+        """
         if isinstance(x, DeviceArray):
             steps = on_device.one(on_device.all_reduce(self, [x], reduction))
         else:
@@ -146,13 +155,17 @@ class Group:
         return self.start(f"AllReduce({reduction}) of {_shown(x)}", steps)
 
     def all_reduce(self, x: A, reduction: str) -> A:
-        """Return the reduction of the arrays of all ranks, on every rank."""
+        """Reduce `x` over all ranks of the group; return the reduced array, on every rank.
+
+        `reduction` is "sum", "prod", "max" or "min".
+        """
         return x if self.alone else self.finish(self.start_all_reduce(x, reduction))
 
     def start_reduce(self, x: AnyArray, root: int, reduction: str) -> Operation:
-        """Start a reduction of the arrays of all ranks.
+        """Start to reduce `x` over all ranks of the group; return the operation, for `finish`.
 
-        Only rank `root` of the group gets the result.
+        Rank `root` of the group gets the reduced array, the others get `x`. `reduction` is "sum",
+        "prod", "max" or "min".
         """
         text = f"Reduce({reduction}) to rank {root} of {_shown(x)}"
         if isinstance(x, DeviceArray):
@@ -160,7 +173,10 @@ class Group:
         return self.start(text, transfers.reduce(self.comm, x, root, reduction))
 
     def start_all_gather(self, x: AnyArray) -> Operation:
-        """Start to concatenate the arrays of all ranks along axis 0."""
+        """Start to concatenate the ranks' arrays along axis 0; return the operation, for `finish`.
+
+        All ranks must have the same shape.
+        """
         if isinstance(x, DeviceArray):
             steps = on_device.all_gather(self, x, (x.shape[0],) * self.size)
         else:
@@ -172,14 +188,21 @@ class Group:
         return x if self.alone else self.finish(self.start_all_gather(x))
 
     def start_all_gather_rows(self, x: AnyArray, lengths: Sequence[int]) -> Operation:
-        """Start to concatenate arrays along axis 0, of which rank r has `lengths[r]` rows."""
+        """Start to concatenate the ranks' arrays along axis 0; return the operation, for `finish`.
+
+        The array of rank r has `lengths[r]` rows.
+        """
         text = f"AllGather of {_rows(x)}, {list(lengths)} by rank"
         if isinstance(x, DeviceArray):
             return self.start(text, on_device.all_gather(self, x, lengths))
         return self.start(text, transfers.all_gather_rows(self.comm, x, lengths))
 
     def start_reduce_scatter(self, x: AnyArray, reduction: str) -> Operation:
-        """Start a reduction of the arrays of all ranks; each rank gets an equal part of axis 0."""
+        """Start to reduce `x` over all ranks of the group; return the operation, for `finish`.
+
+        Rank r gets part r of the reduced array, which is divided evenly along axis 0. `reduction`
+        is "sum", "prod", "max" or "min".
+        """
         if isinstance(x, DeviceArray):
             lengths = (x.shape[0] // self.size,) * self.size
             steps = on_device.reduce_scatter(self, x, lengths, reduction)
@@ -188,13 +211,20 @@ class Group:
         return self.start(f"ReduceScatter({reduction}) of {_shown(x)}", steps)
 
     def reduce_scatter(self, x: A, reduction: str) -> A:
-        """Return this rank's part along axis 0 of the reduction of the arrays of all ranks."""
+        """Reduce `x` over all ranks of the group; return this rank's part of the reduced array.
+
+        The array is divided evenly along axis 0. `reduction` is "sum", "prod", "max" or "min".
+        """
         return x if self.alone else self.finish(self.start_reduce_scatter(x, reduction))
 
     def start_reduce_scatter_rows(
         self, x: AnyArray, lengths: Sequence[int], reduction: str
     ) -> Operation:
-        """Start a reduction of the arrays of all ranks, of which rank r gets `lengths[r]` rows."""
+        """Start to reduce `x` over all ranks of the group; return the operation, for `finish`.
+
+        Rank r gets `lengths[r]` rows (along axis 0) of the reduced array, after those of the ranks
+        before it. `reduction` is "sum", "prod", "max" or "min".
+        """
         if isinstance(x, DeviceArray):
             steps = on_device.reduce_scatter(self, x, lengths, reduction)
         else:
@@ -203,7 +233,11 @@ class Group:
         return self.start(text, steps)
 
     def start_broadcast(self, x: AnyArray, root: int) -> Operation:
-        """Start to copy the array of rank `root` of the group to every rank."""
+        """Start to copy the array of rank `root` of the group to every rank; return the operation.
+
+        On other ranks, `x` gives shape and dtype. `finish` waits for the operation and returns the
+        copy.
+        """
         if isinstance(x, DeviceArray):
             steps = on_device.broadcast(self, x, root)
         else:
@@ -220,9 +254,11 @@ class Group:
     def start_all_to_all(
         self, x: AnyArray, lengths: Sequence[int], received: Sequence[int]
     ) -> Operation:
-        """Start an exchange in which every rank sends a part of its `x` (along axis 0) to each.
+        """Start to send rows of `x` to each rank of the group; return the operation, for `finish`.
 
-        Arguments are those of `transfers.all_to_all`.
+        `lengths[r]` rows of `x` (along axis 0) go to rank r, those for rank 0 first, and
+        `received[r]` rows come from rank r. The result is the received rows, in the order of the
+        ranks.
         """
         if isinstance(x, DeviceArray):
             steps = on_device.all_to_all(self, x, lengths, received)
@@ -231,9 +267,10 @@ class Group:
         return self.start(f"AlltoAll of {_rows(x)}", steps)  # the lengths may differ by rank
 
     def all_to_all(self, x: A, lengths: Sequence[int], received: Sequence[int]) -> A:
-        """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
+        """Send rows of `x` to each rank of the group; return the rows received.
 
-        The arguments are those of `transfers.all_to_all`.
+        These are in the order of the sending ranks. `lengths[r]` rows of `x` (along axis 0) go to
+        rank r, those for rank 0 first, and `received[r]` rows come from rank r.
         """
         if self.alone:
             return x
@@ -244,7 +281,7 @@ class Group:
         self.finish(self.start_send(x, to, tag))
 
     def start_send(self, x: Array, to: int, tag: int = 0) -> Operation:
-        """Start sending an array to rank `to` of the group.
+        """Start to send an array to rank `to` of the group; return the operation, for `finish`.
 
         The receiver must use the same `tag`.
         """
@@ -256,16 +293,20 @@ class Group:
         return self.finish(self.start_receive(like, source, tag))
 
     def start_receive(self, like: Array, source: int, tag: int = 0) -> Operation:
-        """Start to receive an array from rank `source` of the group.
+        """Start to receive an array from rank `source` of the group; return the operation.
 
-        `like` gives its shape and dtype.
+        `finish` waits for the operation and returns the array. `like` gives the array's shape and
+        dtype; the sender must use the same `tag`.
         """
         text = f"Receive of {_shown(like)} from rank {source}"
         steps = _receive(self.comm, like, source, tag, text)
         return self._message(text, steps, ("receive", source, tag))
 
     def start_barrier(self) -> Operation:
-        """Start a barrier, which is complete when all ranks of the group have started it."""
+        """Start a barrier, which is complete when all ranks of the group have started it.
+
+        Returns the operation, which `finish` waits for.
+        """
         return self.start("Barrier", _nothing())
 
     def barrier(self) -> None:
@@ -274,9 +315,9 @@ class Group:
             self.finish(self.start_barrier())
 
     def gather_bytes(self, data: bytes, text: str = "gathering bytes") -> list[bytes]:
-        """Gather bytes, which may differ in length, from all ranks.
+        """Return the bytes that each rank of the group passed as `data`, in the order of the ranks.
 
-        `text` describes them in messages.
+        The ranks' bytes may differ in length. `text` describes the call in error messages.
         """
         if self.size == 1:
             return [data]
@@ -323,7 +364,11 @@ def _rows(x: AnyArray) -> str:
 
 
 def _nothing() -> Steps:
-    """Yield no steps: the comparison before each collective already makes the ranks wait."""
+    """Return a generator that starts no transfer: a barrier needs none.
+
+    The ranks compare the texts of a collective before it begins, and that comparison makes them
+    wait for each other.
+    """
     return None
     yield
 
@@ -393,14 +438,16 @@ class World:
         self.backends: dict[str, str] = {}
 
     def new_queue(self) -> Queue:
-        """Return a new queue that every wait of this rank advances."""
+        """Return a new queue; every wait of this rank also runs the operations in it."""
         self.queues.append(Queue())
         return self.queues[-1]
 
     def create_group(self, name: str, ranks: Sequence[int]) -> None:
-        """Form a named group of ranks; its members wait for each other.
+        """Form a named group of ranks.
 
-        If a group of this name with these ranks exists, nothing happens.
+        All members must call this method, and wait for each other. A rank that is no member only
+        stores the group's name and ranks. If a group of this name with these ranks exists, nothing
+        happens.
 
         Raises:
             ArgumentValueError: the name is taken, or `ranks` are not different ranks of the world.
@@ -513,7 +560,7 @@ class World:
                 queue.wait(queue.waiting[0], settings.communication_timeout)
 
     def poll(self) -> None:
-        """Advance all unfinished collectives and messages of this rank without blocking."""
+        """Run all unfinished collectives and messages of this rank, without blocking."""
         for queue in self.queues:
             queue.poll()
 

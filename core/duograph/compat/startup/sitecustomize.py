@@ -1,9 +1,9 @@
 """Makes `import mindspore` import duograph in child processes of programs that do the same.
 
 Python imports this module when it starts, before anything else, because `compat.alias` has put its
-folder on PYTHONPATH. It loads duograph only when `mindspore` is imported. It also runs the
-`sitecustomize` module of the user that it hides, if there is one. It must work in a Python without
-duograph.
+folder on PYTHONPATH. It loads duograph only when `mindspore` is imported, or when its version is
+looked up in `importlib.metadata`. It also runs the user's `sitecustomize` module, if there is one
+that it hides. It must work in a Python without duograph.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ _VARIABLE = "DUOGRAPH_AS_MINDSPORE"
 
 
 class _Waiting(importlib.abc.MetaPathFinder):
-    """Import hook that installs `compat.alias` at the first import of `mindspore`.
+    """Import hook that calls `compat.alias.install` when `mindspore` is first needed.
 
-    The alias makes `mindspore` import duograph. The hook then removes itself.
+    That is at the first import of `mindspore`, or at the first lookup of its metadata. `install`
+    adds the hook that makes `import mindspore` import duograph; this hook removes itself.
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the alias's module spec for `mindspore` or a module in it, else None."""
+        """Return the module spec for `mindspore` or a module in it; None for any other name.
+
+        It comes from the hook that `compat.alias.install` adds. The result is also None if duograph
+        is not installed.
+        """
         if fullname.partition(".")[0] != "mindspore":
             return None
         alias = self._install()
@@ -42,16 +47,20 @@ class _Waiting(importlib.abc.MetaPathFinder):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterable[importlib.metadata.Distribution]:
-        """Return the alias's distribution if `context` names `mindspore`; () for other names."""
+        """Return the metadata of `mindspore` if `context` names it, else ().
+
+        The metadata come from the hook that `compat.alias.install` adds. The result is also () if
+        duograph is not installed.
+        """
         if (getattr(context, "name", None) or "").lower() != "mindspore":
             return ()
         alias = self._install()
         return () if alias is None else alias.find_distributions(context)
 
     def _install(self) -> Any:
-        """Replace this hook by the alias.
+        """Remove this hook and call `compat.alias.install`; return the hook that it adds.
 
-        Return the alias, or None if duograph is not installed.
+        Returns None if duograph is not installed.
         """
         if self in sys.meta_path:
             sys.meta_path.remove(self)
@@ -66,7 +75,10 @@ class _Waiting(importlib.abc.MetaPathFinder):
 
 
 def _run_hidden() -> None:
-    """Run the `sitecustomize` module that Python would have found without this folder."""
+    """Run the `sitecustomize` module that Python would have found without this module's folder.
+
+    The folder is removed from `sys.path`. Nothing else happens if there is no such module.
+    """
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != _FOLDER]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:

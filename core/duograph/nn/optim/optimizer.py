@@ -332,7 +332,7 @@ class Optimizer(Cell):
         return decay(self.global_step) if isinstance(decay, Cell) else decay
 
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients plus decay * weights * loss_scale, where a Parameter is decayed.
+        """Return the gradients, with decay * weight * loss_scale added for Parameters that decay.
 
         The gradients of other Parameters are returned unchanged; a gradient that is None stays
         None.
