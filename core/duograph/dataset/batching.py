@@ -28,6 +28,7 @@ from .rows import (
     Row,
     Value,
     as_value,
+    copied,
     padded,
 )
 from .steps import new_columns
@@ -46,12 +47,20 @@ def stacked(name: str, values: Array | Iterable[object], pad: Padding | None) ->
 
     Raises:
         BatchShapeError: the shapes or the keys differ.
+        DatasetError: the dtypes differ; strings of any lengths have one dtype here.
     """
     if isinstance(values, np.ndarray):
         return values
     found = [as_value(v) for v in values]
     if isinstance(found[0], dict):
         return _stacked_dicts(name, found, pad)
+    dtypes = {"text" if v.dtype.kind in "SU" else str(v.dtype) for v in found
+              if isinstance(v, np.ndarray)}  # fmt: skip
+    if len(dtypes) > 1:
+        raise DatasetError(
+            f"batch: column {name!r} has rows of the dtypes {', '.join(sorted(dtypes))}; "
+            "wanted one dtype (transforms.TypeCast in a map before the batch casts them)"
+        )
     if pad is not None:
         found = cast("list[Value]", padded(cast("list[Array]", found), *pad))
     try:
@@ -165,7 +174,8 @@ class BatchDataset(Dataset):
         own = self._parents[0].get_col_names()
         columns: dict[str, Any] = dict(zip(own, [list(c) for c in zip(*group)]))
         if self.function is not None:
-            found = self.function(*[columns[c] for c in self.inputs], info)
+            # Copies, because the function may change the arrays, and the source has its rows long.
+            found = self.function(*[copied(columns[c]) for c in self.inputs], info)
             found = found if isinstance(found, tuple) else (found,)
             if len(found) != len(self.outputs):
                 raise DatasetError(

@@ -18,7 +18,7 @@ from ..option_checks import check_options
 from . import config
 from .callbacks import CallbackRunner
 from .pipeline import Dataset, listed, names_of, step
-from .rows import Columns, DatasetError, Operation, Row, as_value
+from .rows import Columns, DatasetError, Operation, Row, as_value, copied
 from .samplers import Sampler, as_sampler
 from .workers import in_order
 
@@ -117,7 +117,8 @@ class _Apply:
         self.hooks = [getattr(h, "compute", h) for h in config.settings.hooks]
 
     def __call__(self, row: Row) -> Row:
-        values = self._hooked(tuple(row[i] for i in self.picks))
+        # Copies, because an operation may change its arrays, and the source has its rows for long.
+        values = self._hooked(tuple(copied(row[i]) for i in self.picks))
         for f in self.operations:
             found = f(*values)
             values = self._hooked(found if isinstance(found, tuple) else (found,))
@@ -238,7 +239,7 @@ class FilterDataset(Dataset):
         self._picks = [self._columns.index(c) for c in names_of(input_dataset, input_columns)]
 
     def _keeps(self, row: Row) -> tuple[bool, Row]:
-        return bool(self.predicate(*[row[i] for i in self._picks])), row
+        return bool(self.predicate(*[copied(row[i]) for i in self._picks])), row
 
     def _generate(self) -> Iterator[Row]:
         rows = self._parents[0].rows()

@@ -1,0 +1,187 @@
+"""Tests that no row of a pipeline is lost, changed or converted without a word.
+
+Iterators that are left half-way, functions that change their arrays, rows of different dtypes, and
+shards. Expected rows and errors are those of MindSpore 2.10.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from duograph import dataset as ds
+
+
+def numbers(n=4):
+    return ds.NumpySlicesDataset(list(range(n)), ["x"], shuffle=False)
+
+
+def values(rows):
+    return [int(row["x"]) for row in rows]
+
+
+def stopped(iterator):
+    for row in iterator:
+        return int(row["x"])
+
+
+# ---- iterators ----------------------------------------------------------------------------------
+
+# name: (num_epochs, what reads rows from the iterator, one list of rows per reading)
+READINGS = {
+    "next, loop": (1, [lambda it: [int(next(it)["x"])], values], [[0], [1, 2, 3]]),
+    "next, loop, loop": (-1, [lambda it: [int(next(it)["x"])], values, values],
+                         [[0], [1, 2, 3], [0, 1, 2, 3]]),
+    "loop left, loop, loop": (2, [lambda it: [stopped(it)], values, values],
+                              [[0], [1, 2, 3], [0, 1, 2, 3]]),
+    "islice twice": (1, [lambda it: values(itertools.islice(it, 2))] * 2, [[0, 1], [2, 3]]),
+    "get_next, loop": (1, [lambda it: [int(it.get_next()["x"])], values], [[0], [1, 2, 3]]),
+    "loops": (-1, [values] * 3, [[0, 1, 2, 3]] * 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_loop_continues_where_reading_stopped(name):
+    epochs, readings, wanted = READINGS[name]
+    iterator = numbers().create_dict_iterator(num_epochs=epochs, output_numpy=True)
+    assert [read(iterator) for read in readings] == wanted
+
+
+def test_the_iterator_of_a_dataset_continues_too():
+    iterator = iter(numbers())
+    assert int(next(iterator)[0]) == 0 and [int(x) for (x,) in iterator] == [1, 2, 3]
+
+
+def test_next_after_the_end_of_a_pass_begins_the_next():
+    iterator = numbers(1).create_dict_iterator(num_epochs=2, output_numpy=True)
+    assert [next(iterator, None) is None for _ in range(4)] == [False, True, False, True]
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("kind", ["create_dict_iterator", "create_tuple_iterator"])
+def test_more_passes_than_asked_for_are_refused(epochs, kind):
+    iterator = getattr(numbers(), kind)(num_epochs=epochs)
+    for _ in range(epochs):
+        assert len(list(iterator)) == 4
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"has made its {epochs} pass.*num_epochs"):
+            list(iterator)
+
+
+def test_a_released_iterator_has_no_rows():
+    iterator = numbers().create_dict_iterator()
+    next(iterator)
+    iterator.release()
+    assert list(iterator) == [] == list(iterator)
+
+
+# ---- functions that change their arrays ---------------------------------------------------------
+
+
+def raised(x, *_):
+    x += 1
+    return x
+
+
+class Numbered:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __len__(self):
+        return len(self.rows)
+
+
+SOURCES = {
+    "arrays": lambda a: ds.NumpySlicesDataset(a, ["x"], shuffle=False),
+    "list of arrays": lambda a: ds.NumpySlicesDataset([*a, np.ones(3)], ["x"], shuffle=False),
+    "numbered": lambda a: ds.GeneratorDataset(Numbered(a), ["x"], shuffle=False),
+    "generator": lambda a: ds.GeneratorDataset(lambda: ((row,) for row in a), ["x"]),
+    "dictionaries": lambda a: ds.PaddedDataset([{"x": row} for row in a]),
+}
+
+CHANGES = {
+    "map": lambda d: d.map(raised, "x"),
+    "map of two": lambda d: d.map([lambda x: x, raised], "x"),
+    "map, then map": lambda d: d.map(lambda x: x, "x").map(raised, "x"),
+    "threads": lambda d: d.map(raised, "x", num_parallel_workers=2),
+    "Compose": lambda d: d.map(ds.transforms.Compose([raised]), "x"),
+    "filter": lambda d: d.filter(lambda x: raised(x) is x, "x"),
+    "per_batch_map": lambda d: d.batch(
+        1, per_batch_map=lambda column, info: ([raised(x) for x in column],)
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_functions_that_change_arrays_do_not_change_the_source(source, change):
+    array = np.zeros((3, 2))
+    data = CHANGES[change](SOURCES[source](array))
+    first, second = (
+        [row["x"].tolist() for row in data.create_dict_iterator(num_epochs=1, output_numpy=True)]
+        for _ in range(2)
+    )
+    assert first == second and not array.any()
+
+
+def test_a_change_of_one_column_does_not_change_another():
+    data = numbers(2).map(lambda x: (x, x), "x", ["x", "y"]).map(lambda x: raised(x), "x")
+    rows = list(data.create_dict_iterator(num_epochs=1, output_numpy=True))
+    assert [(int(row["x"]), int(row["y"])) for row in rows] == [(1, 0), (2, 1)]
+
+
+def test_a_dictionary_in_a_column_is_copied_too():
+    array = np.zeros(2)
+
+    def change(found):
+        found["a"] += 1
+        return found
+
+    data = ds.GeneratorDataset(Numbered([({"a": array},)]), ["x"], shuffle=False)
+    data = data.map(change, "x")
+    for _ in range(2):
+        (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+        assert row["x"]["a"].tolist() == [1, 1] and not array.any()
+
+
+# ---- rows of different dtypes -------------------------------------------------------------------
+
+# name: (two rows, the error's words)
+MIXED = {
+    "int and float": ([np.array([1]), np.array([0.5])], "float64, int64"),
+    "float and int": ([np.array([0.5]), np.array([1])], "float64, int64"),
+    "widths": ([np.float32([1]), np.array([0.1])], "float32, float64"),
+    "signs": ([np.uint8([1]), np.array([-1])], "int64, uint8"),
+    "bool and int": ([np.array([True]), np.array([2])], "bool, int64"),
+    "text and number": ([np.array(["a"]), np.array([2])], "int64, text"),
+}
+
+BATCHES = {
+    "batch": lambda d: d.batch(2),
+    "padded_batch": lambda d: d.padded_batch(2, pad_info={"x": ([3], None)}),
+    "bucket": lambda d: d.bucket_batch_by_length(["x"], [5], [2, 2]),
+    "per_batch_map": lambda d: d.batch(2, per_batch_map=lambda column, info: (column,)),
+    "concat": lambda d: d.take(1).concat(d.skip(1)).batch(2),
+}
+
+
+@pytest.mark.parametrize("how", BATCHES)
+@pytest.mark.parametrize("name", MIXED)
+def test_rows_of_different_dtypes_are_not_stacked(name, how):
+    rows, words = MIXED[name]
+    data = BATCHES[how](ds.GeneratorDataset(Numbered(rows), ["x"], shuffle=False))
+    with pytest.raises(RuntimeError, match=f"batch: column 'x' has rows of the dtypes {words}"):
+        list(data)
+
+
+@pytest.mark.parametrize("how", ["batch", "padded_batch"])
+def test_texts_of_different_lengths_are_stacked(how):
+    rows = [np.array(["a"]), np.array(["bcd"]), np.array([b"ef"])]
+    data = ds.GeneratorDataset(Numbered(rows), ["x"], shuffle=False)
+    data = data.batch(3) if how == "batch" else data.padded_batch(3)
+    (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+    assert row["x"].tolist() == [["a"], ["bcd"], ["ef"]]
