@@ -185,3 +185,135 @@ def test_texts_of_different_lengths_are_stacked(how):
     data = data.batch(3) if how == "batch" else data.padded_batch(3)
     (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
     assert row["x"].tolist() == [["a"], ["bcd"], ["ef"]]
+
+
+# ---- shards of files ----------------------------------------------------------------------------
+
+
+def text_files(folder):
+    for name, lines in (("a.txt", "abcdefg"), ("b.txt", "ABC")):
+        (folder / name).write_text("\n".join(lines))
+    return lambda **options: ds.TextFileDataset(str(folder / "*.txt"), **options)
+
+
+def csv_files(folder):
+    for name, first, end in (("a.csv", 0, 7), ("b.csv", 7, 10)):
+        (folder / name).write_text("".join(f"{i},{i}\n" for i in range(first, end)))
+    return lambda **options: ds.CSVDataset(
+        [str(folder / "a.csv"), str(folder / "b.csv")], column_defaults=[0, 0],
+        column_names=["x", "y"], **options
+    )  # fmt: skip
+
+
+def clue_files(folder):
+    for name, first, end in (("a.json", 0, 7), ("b.json", 7, 10)):
+        lines = [f'{{"label": "{i}", "label_desc": "d", "sentence": "s", "keywords": "k"}}'
+                 for i in range(first, end)]  # fmt: skip
+        (folder / name).write_text("\n".join(lines))
+    return lambda **options: ds.CLUEDataset(
+        [str(folder / "a.json"), str(folder / "b.json")], "TNEWS", "train", **options
+    )
+
+
+def record_files(folder):
+    for name, first, end in (("a", 0, 7), ("b", 7, 10)):
+        data = ds.NumpySlicesDataset(np.arange(first, end), ["x"], shuffle=False)
+        data.save(str(folder / name), 1, "tfrecord")
+    return lambda **options: ds.TFRecordDataset([str(folder / "a"), str(folder / "b")], **options)
+
+
+def equal_record_files(folder):
+    made = record_files(folder)
+    return lambda **options: made(shard_equal_rows=True, **options)
+
+
+STREAMS = {
+    "text": text_files, "csv": csv_files, "clue": clue_files, "records": record_files,
+    "equal records": equal_record_files,
+}  # fmt: skip
+
+
+def all_rows(data):
+    names = data.get_col_names()
+    at = names.index("label") if "label" in names else 0
+    iterator = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    return [str(np.ravel(row[at])[0]) for row in iterator]
+
+
+@pytest.mark.parametrize("shuffle", [False, True, *ds.Shuffle])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_shards_of_files_have_all_rows(tmp_path, kind, shuffle):
+    made = STREAMS[kind](tmp_path)
+    whole = sorted(all_rows(made(shuffle=False)))
+    shards = [made(shuffle=shuffle, num_shards=3, shard_id=i) for i in range(3)]
+    for _ in range(3):  # without a seed: the shards must agree on the order of the files
+        found = [all_rows(data) for data in shards]
+        assert sorted(set().union(*found)) == whole
+        assert [len(rows) for rows in found] == [len(data) for data in shards]
+        assert kind == "records" or {len(rows) for rows in found} == {4}
+        assert all(len(set(rows)) == len(rows) for rows in found)
+
+
+# files, shards, limit: the rows of the shards
+SHARDS = {
+    "with the first rows again": ("abcdefg", 3, None, ["abc", "def", "gab"]),
+    "more shards than rows": ("ABC", 5, None, ["A", "B", "C", "A", "B"]),
+    "two rounds": ("abcdefg", 5, None, ["ab", "cd", "ef", "ga", "bc"]),
+    "limited": ("abcdefg", 3, 2, ["ab", "de", "ga"]),
+    "limit above": ("abcdefg", 3, 5, ["abc", "def", "gab"]),
+    "no rows": ("", 2, None, ["", ""]),
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_shards_are_consecutive_and_of_one_length(tmp_path, name):
+    lines, count, limit, wanted = SHARDS[name]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    for i in range(count):
+        data = ds.TextFileDataset(
+            str(tmp_path / "a.txt"), limit, shuffle=False, num_shards=count, shard_id=i
+        )
+        assert "".join(all_rows(data)) == wanted[i] and len(data) == len(wanted[i])
+
+
+# ---- split --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("randomize", [False, True])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_parts_of_files_share_no_row(tmp_path, kind, randomize):
+    data = STREAMS[kind](tmp_path)(shuffle=True)
+    parts = data.split([7, 3], randomize)
+    first = [set(all_rows(part)) for part in parts]
+    for _ in range(3):
+        found = [all_rows(part) for part in parts]
+        assert [len(rows) for rows in found] == [7, 3]
+        assert [set(rows) for rows in found] == first and not set.intersection(*first)
+
+
+SHUFFLED = {
+    "shuffle": lambda: numbers(20).shuffle(20),
+    "map": lambda: ds.NumpySlicesDataset(list(range(20)), ["x"]).map(abs, "x"),
+    "generator": lambda: ds.GeneratorDataset(
+        lambda: ((i,) for i in range(20)), ["x"], shuffle=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_a_split_of_a_shuffled_pipeline_warns(name):
+    with pytest.warns(RuntimeWarning, match="the parts share rows.*split before shuffling"):
+        SHUFFLED[name]().split([10, 10])
+
+
+# (number of rows, shares): sizes; rounding gives the first part too few rows, or one too many
+SHARES = {
+    (7, (0.5, 0.5)): [3, 4], (11, (0.25, 0.75)): [3, 8], (10, (0.33, 0.33, 0.34)): [4, 3, 3],
+    (7, (0.1, 0.1, 0.8)): [1, 1, 5], (11, (0.05, 0.9, 0.05)): [1, 9, 1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SHARES)
+def test_sizes_of_a_split_by_shares(case):
+    count, shares = case
+    assert [len(part) for part in numbers(count).split(list(shares))] == SHARES[case]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -416,6 +417,9 @@ class Dataset(Placed):
             randomize: shuffle the rows once before splitting; each part is then shuffled again in
                 every pass after the first.
 
+        The parts of a source have no row in common, even if it shuffles. The parts of a pipeline
+        that shuffles are not the same in every pass; a warning says so.
+
         Raises:
             ValueError: the sizes do not sum to the number of rows, or to 1.
         """
@@ -424,17 +428,30 @@ class Dataset(Placed):
             if abs(sum(sizes) - 1) > 1e-6:
                 raise ArgumentValueError(f"split: got {sizes}; wanted shares that sum to 1")
             counts = [round(s * n) for s in sizes]
-            counts[0] += n - sum(counts)
+            more = n - sum(counts)
+            at = next((i for i, c in enumerate(counts) if c + more > 0), 0)
+            counts[at if more < 0 else 0] += more
         else:
             counts = list(cast("Sequence[int]", sizes))
         if sum(counts) != n or min(counts) < 1:
             raise ArgumentValueError(f"split: got {sizes} for {n} rows; wanted sizes that add up")
+        if self.is_shuffled() and not self._picks_before_shuffling():
+            warnings.warn(
+                "split: the rows come in another order in every pass, so the parts share rows and "
+                "lack others; split before shuffling, or create the source with shuffle=False",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         order = config.random_numbers().permutation(n) if randomize else np.arange(n)
         edges = np.cumsum([0, *counts])
         return [
             STEPS["split"](self, order[a:b].tolist(), randomize)
             for a, b in itertools.pairwise(edges)
         ]
+
+    def _picks_before_shuffling(self) -> bool:
+        """Return whether the numbers of `picked` count the rows before any shuffling."""
+        return False
 
     def _whole(self) -> int:
         """Return the number of rows that `split` divides into parts.

@@ -165,6 +165,9 @@ class GeneratorDataset(Source, UnionBaseDataset):
             return super().picked(numbers)
         return UnionBaseDataset.picked(self, numbers)
 
+    def _picks_before_shuffling(self) -> bool:
+        return self._numbered
+
     def _count(self) -> int:
         return len(cast("Sized", self.source))
 

@@ -304,32 +304,11 @@ class TFRecordDataset(Stream, UnionBaseDataset):
                 raise damaged("TFRecordDataset", files[0], error) from None
         wanted = [columns_list] if isinstance(columns_list, str) else columns_list
         super().__init__(list(wanted or names))
-        self._equal = bool(shard_equal_rows)
+        self._equal_shards = bool(shard_equal_rows)
         self._setup(files, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache)
 
     def _read(self, path: pathlib.Path) -> Iterator[bytes]:
         return records(path, "TFRecordDataset")
-
-    def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
-        if not self._equal:
-            yield from super()._raw()
-            return
-        kept: list[tuple[pathlib.Path, object]] = []
-        count = 0
-        for row in super()._raw():
-            count += 1
-            if len(kept) < self._shards:
-                kept.append(row)
-            yield row
-        yield from kept[: -count % self._shards]
-
-    def _size(self) -> int | None:
-        if self._equal and self._known is None:
-            count = sum(1 for path in self._files for _ in self._read(path))
-            self._known = -(-count // self._shards)
-            if self._limit is not None:
-                self._known = min(self._known, self._limit)
-        return super()._size()
 
     def _decode(self, raw: object) -> Row:
         features = parse_example(cast("bytes", raw))
