@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias, cast
 
@@ -172,14 +173,14 @@ class Model:
             callbacks: Callback or list of them.
             dataset_sink_mode: only makes `sink_size` take effect; batches are always fed one by
                 one.
-            sink_size: with `dataset_sink_mode`, the number of steps of an epoch; -1 for the whole
-                dataset.
+            sink_size: with `dataset_sink_mode`, the number of steps of an epoch, which begins with
+                the batch after the last one of the epoch before; -1 for the whole dataset.
             initial_epoch: number of epochs that are already done; the first epoch that runs is
                 `initial_epoch` + 1.
 
         Raises:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
-                optimizer, or the dataset has no batches.
+                optimizer, or the dataset has no batches, be it in a later epoch only.
         """
         check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
         if sink_size != -1 and not dataset_sink_mode:
@@ -283,13 +284,15 @@ class Model:
         cb = CallbackList(with_progress(CallbackList(callbacks).callbacks))
         p.list_callback = cb
         run = RunContext(p)
+        feed = _endless(dataset) if sink_size > 0 else None
         cb.call("on_train_begin", run)
         try:
             for number in range(initial_epoch + 1, epochs + 1):
                 p.cur_epoch_num = number
                 cb.call("on_train_epoch_begin", run)
                 network.set_train(True)
-                self._epoch(network, dataset, sink_size, cb, run)
+                batches = itertools.islice(feed, sink_size) if feed else batches_of(dataset)
+                self._epoch(network, batches, cb, run)
                 if valid is not None and _is_due(number, frequency):
                     p["eval_results"] = self.eval(valid, cb.for_eval())
                     network.set_train(True)
@@ -332,15 +335,13 @@ class Model:
     def _epoch(
         self,
         network: Cell,
-        dataset: Iterable[object],
-        limit: int,
+        batches: Iterable[tuple[object, ...]],
         cb: CallbackList,
         run: RunContext,
     ) -> None:
         p = run.original_args()
-        for done, batch in enumerate(batches_of(dataset)):
-            if limit > 0 and done >= limit:
-                break
+        done = -1
+        for done, batch in enumerate(batches):
             p.cur_step_num += 1
             p.train_dataset_element = batch
             cb.call("on_train_step_begin", run)
@@ -353,6 +354,11 @@ class Model:
             cb.call("on_train_step_end", run)
             if run.get_stop_requested():
                 break
+        if done < 0:
+            raise ArgumentValueError(
+                f"Model.train: got no batch in epoch {p.cur_epoch_num}; wanted a dataset, or an "
+                "iterable that can be read in every epoch, such as a list instead of a generator"
+            )
 
     def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
         """Return the context of a training step, in which random ops draw the rank's own numbers.
@@ -518,6 +524,17 @@ def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
         if isinstance(items, Tensor) or not hasattr(items, "__iter__"):
             items = (items,)
         yield tuple(x if isinstance(x, Tensor) else Tensor(x) for x in items)
+
+
+def _endless(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
+    """Yield the batches of one pass over a dataset after another, as tuples of Tensors."""
+    while True:
+        empty = True
+        for batch in batches_of(dataset):
+            empty = False
+            yield batch
+        if empty:
+            return
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
