@@ -317,3 +317,109 @@ SHARES = {
 def test_sizes_of_a_split_by_shares(case):
     count, shares = case
     assert [len(part) for part in numbers(count).split(list(shares))] == SHARES[case]
+
+
+# ---- numbers of epochs --------------------------------------------------------------------------
+
+
+def numbered(info):
+    return 10 * info.get_epoch_num() + info.get_batch_num()
+
+
+def batches(iterator):
+    return [int(row["x"][0]) for row in iterator]
+
+
+def with_numbers(rows=3):
+    return numbers(rows).batch(
+        2, per_batch_map=lambda column, info: ([np.asarray(numbered(info))] * len(column),)
+    )
+
+
+def test_an_iterator_counts_its_epochs_from_0():
+    data = with_numbers()
+    for _ in range(2):
+        iterator = data.create_dict_iterator(num_epochs=3, output_numpy=True)
+        assert [batches(iterator) for _ in range(3)] == [[0, 1], [10, 11], [20, 21]]
+    iterator = data.repeat(2).create_dict_iterator(num_epochs=2, output_numpy=True)
+    assert [batches(iterator) for _ in range(2)] == [[0, 1] * 2, [10, 11] * 2]
+
+
+LOOKS = {
+    "size": lambda d: d.get_dataset_size(), "shapes": lambda d: d.output_shapes(),
+    "types": lambda d: d.output_types(), "estimate": lambda d: d.output_shapes(estimate=True),
+    "column names": lambda d: d.get_col_names(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_at_a_dataset_is_no_epoch(name):
+    data = numbers(4).batch(lambda info: info.get_epoch_num() + 1)
+    LOOKS[name](data)
+    iterator = data.create_dict_iterator(num_epochs=2, output_numpy=True)
+    assert [[row["x"].tolist() for row in iterator] for _ in range(2)] == [
+        [[0], [1], [2], [3]], [[0, 1], [2, 3]]
+    ]  # fmt: skip
+
+
+# ---- samplers that can be read once -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [None, 1, 5])
+def test_an_iterator_as_sampler_survives_the_size(limit):
+    data = ds.NumpySlicesDataset([5, 6, 7], ["x"], sampler=iter([2, 0]), num_samples=limit)
+    wanted = [7, 5][:limit]
+    for _ in range(2):
+        assert data.get_dataset_size() == len(wanted)
+        assert values(data.create_dict_iterator(num_epochs=1, output_numpy=True)) == wanted
+
+
+def test_an_endless_iterator_as_sampler_is_read_up_to_the_limit():
+    data = ds.NumpySlicesDataset([5, 6], ["x"], sampler=itertools.cycle([1, 0]), num_samples=3)
+    assert values(data.create_dict_iterator(num_epochs=1, output_numpy=True)) == [6, 5, 6]
+
+
+# ---- rows of per_batch_map ----------------------------------------------------------------------
+
+
+def mapped(function, columns=("x",)):
+    data = numbers(4).batch(
+        4, per_batch_map=function, input_columns=["x"], output_columns=list(columns)
+    )
+    (row,) = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+    return {name: value.tolist() for name, value in row.items()}
+
+
+# what per_batch_map returns: the words of the error
+UNEVEN = {
+    "fewer": (lambda c, i: (c[:2],), "2 values of 'x' for 4 rows"),
+    "more": (lambda c, i: (c + c,), "8 values of 'x' for 4 rows"),
+    "tuple": (lambda c, i: (tuple(c[1:]),), "3 values of 'x' for 4 rows"),
+    "another column": (lambda c, i: (c, c[:1]), "1 values of 'n' for 4 rows"),
+    "a list and an array": (lambda c, i: (c, np.zeros((1, 2))), "1 values of 'n' for 4 rows"),
+    "a list and a number": (lambda c, i: (c, np.array(1)), "1 values of 'n' for 4 rows"),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_per_batch_map_returns_a_value_for_each_row(name):
+    function, words = UNEVEN[name]
+    columns = ("x", "n") if "and" in name or "another" in name else ("x",)
+    with pytest.raises(RuntimeError, match=words):
+        mapped(function, columns)
+
+
+def test_arrays_of_per_batch_map_are_batches_of_any_size():
+    found = mapped(lambda c, i: (np.stack(c)[:2], np.zeros((1, 2))), ("x", "n"))
+    assert found == {"x": [0, 1], "n": [[0, 0]]}
+    assert mapped(lambda c, i: (c, np.stack(c)), ("x", "n")) == {"x": [*range(4)], "n": [*range(4)]}
+
+
+# ---- labels -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", [1.5, [0.0, 0.2], np.nan])
+def test_one_hot_labels_are_whole_numbers(label):
+    with pytest.raises(ValueError, match="OneHot"):
+        ds.transforms.OneHot(3)(np.array(label))
+    assert ds.transforms.OneHot(3)(np.array([2.0])).tolist() == [[0, 0, 1]]

@@ -31,6 +31,7 @@ TOKENS = {
     "WordpieceTokenizer(V)(['hello', 'world', '你好', 'ab1'])": [
         "hello", "wor", "##ld", "[UNK]", "ab", "##1"],
     "WordpieceTokenizer(V, unknown_token='')(['hellox', 'world'])": ["hellox", "wor", "##ld"],
+    "WordpieceTokenizer(V)('')": [""],
     "WordpieceTokenizer(V, max_bytes_per_token=3)(['hello', 'wor'])": ["[UNK]", "wor"],
     "BertTokenizer(V, lower_case=True)('Hello World ab1! 你')": [
         "hello", "wor", "##ld", "ab", "##1", "!", "你"],

@@ -76,6 +76,17 @@ def test_an_iterable_that_is_used_up_is_no_epoch(sink_size):
         model().train(3, batches, dataset_sink_mode=True, sink_size=sink_size)
 
 
+@pytest.mark.filterwarnings("ignore:.*dataset_sink_mode")
+@pytest.mark.parametrize("sink_size", [-1, 2])
+def test_the_model_counts_the_epochs_of_its_dataset(sink_size):
+    sizes = []
+    data = numbers(4).batch(lambda info: sizes.append(info.get_epoch_num()) or 2)
+    data.get_dataset_size()
+    sizes.clear()
+    model().train(3, data, dataset_sink_mode=sink_size > 0, sink_size=sink_size)
+    assert sorted(set(sizes)) == [0, 1, 2]
+
+
 # ---- checkpoints of several runs ----------------------------------------------------------------
 
 

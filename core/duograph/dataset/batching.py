@@ -27,6 +27,7 @@ from .rows import (
     Padding,
     Row,
     Value,
+    as_array,
     as_value,
     copied,
     padded,
@@ -151,7 +152,6 @@ class BatchDataset(Dataset):
             and self._pad is None
             and not callable(self.batch_size)
         ):
-            parent._epoch += 1
             return row_groups(self.batch_size, self.drop)
         workers = config.workers(self.workers) if self.function is not None else 1
         return in_order(self._batched, self._groups(), workers, self.processes)
@@ -182,8 +182,29 @@ class BatchDataset(Dataset):
                     f"batch: per_batch_map returned {len(found)} columns; wanted "
                     f"{len(self.outputs)}"
                 )
+            self._check_rows(found, len(group))
             columns.update(zip(self.outputs, found))
         return tuple(stacked(c, columns[c], self._padding(c)) for c in self._columns)
+
+    def _check_rows(self, found: tuple[object, ...], count: int) -> None:
+        """Raise if a list that `per_batch_map` returned has not `count` values, one for each row.
+
+        Results that are all arrays are batches already, of any size.
+        """
+        if not any(isinstance(values, (list, tuple)) for values in found):
+            return
+        for name, values in zip(self.outputs, found):
+            if isinstance(values, (list, tuple)):
+                size = len(values)
+            elif isinstance(values, dict):
+                continue
+            else:
+                size = (as_array(values).shape or (1,))[0]
+            if size != count:
+                raise DatasetError(
+                    f"batch: per_batch_map returned {size} values of {name!r} for {count} rows; "
+                    "wanted one for each row, or arrays only, which are batches as they are"
+                )
 
     def _padding(self, column: str) -> Padding | None:
         """Return the (shape, value) to which the column is padded, or None for no padding.

@@ -72,7 +72,7 @@ class Dataset(Placed):
     def __init__(self, columns: Sequence[str], parents: Sequence[Dataset] = ()) -> None:
         self._columns = list(columns)
         self._parents = tuple(parents)
-        self._epoch = -1
+        self._epoch = 0
         self._start: int | None = None
         self.step_place = user_frame()
 
@@ -88,8 +88,21 @@ class Dataset(Placed):
 
     def rows(self) -> Iterator[Row]:
         """Return an iterator over the dataset's rows, tuples of values, for one pass."""
-        self._epoch += 1
         return self._generate()
+
+    def _pipeline(self) -> list[Dataset]:
+        """Return the datasets from which this one takes rows, and this one, each once."""
+        found: dict[int, Dataset] = {}
+        for p in self._parents:
+            found.update((id(d), d) for d in p._pipeline())
+        return [*found.values(), self]
+
+    def _begin_epoch(self, number: int) -> None:
+        """Begin epoch `number`, from 0, of an iterator, which may make several passes (repeat)."""
+        self._epoch = number
+
+    def _end_epoch(self) -> None:
+        """End the epoch that `_begin_epoch` began; the iterator has read all its rows."""
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield the rows with the given numbers, in the given order.

@@ -158,6 +158,7 @@ class RowIterator:
         self._as_numpy, self._as_dict = as_numpy, as_dict
         self._copies = copies or config.settings.copies
         self._rows: Iterator[Row] | None = None
+        self._number = 0  # of the next pass
         self._released = False
 
     def __iter__(self) -> RowIterator:
@@ -174,11 +175,16 @@ class RowIterator:
                     "another iterator, or this one with a larger num_epochs (-1 has no limit)"
                 )
             self._left -= self._left > 0
+            for step in self.dataset._pipeline():
+                step._begin_epoch(self._number)
+            self._number += 1
             self._rows = self.dataset.rows()
         try:
             row = next(self._rows)
         except StopIteration:
             self._rows = None  # what follows is the next pass
+            for step in self.dataset._pipeline():
+                step._end_epoch()
             raise
         except Exception as error:
             name_step(error)

@@ -198,12 +198,19 @@ class MapDataset(Dataset):
     def _size(self) -> int | None:
         return self._parents[0]._size()
 
+    def _begin_epoch(self, number: int) -> None:
+        super()._begin_epoch(number)
+        self._callbacks.begin_epoch(number)
+
+    def _end_epoch(self) -> None:
+        self._callbacks.end_epoch()
+
     def _generate(self) -> Iterator[Row]:
         own = self._parents[0].get_col_names()
         apply = _Apply(self.operations, len(self.outputs), [own.index(c) for c in self.inputs])
         mode = config.settings.errors
         guarded = _Guarded(apply, mode != config.ErrorSamplesMode.RETURN)
-        rows = self._callbacks.before_steps(self._parents[0].rows(), self._epoch)
+        rows = self._callbacks.before_steps(self._parents[0].rows())
         results = in_order(guarded, rows, config.workers(self.workers), self.processes)
         kept: Row | None = None
         for row, found in self._callbacks.after_steps(results):
@@ -300,6 +307,7 @@ class _Pick(Dataset):
     def __init__(self, parent: Dataset, numbers: list[int], again: bool) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         self.numbers, self.again = numbers, again
+        self._passes = 0
         self._sampler: Sampler | None = None
 
     def use_sampler(self, new_sampler: SamplerLike) -> None:
@@ -317,8 +325,9 @@ class _Pick(Dataset):
         numbers = self.numbers
         if self._sampler is not None:
             numbers = [numbers[i] for i in self._sampler.indices(len(numbers))]
-        elif self.again and self._epoch > 0:
+        elif self.again and self._passes > 0:
             numbers = config.random_numbers().permutation(numbers).tolist()
+        self._passes += 1
         return self._parents[0].picked(numbers)
 
 

@@ -284,14 +284,15 @@ class Model:
         cb = CallbackList(with_progress(CallbackList(callbacks).callbacks))
         p.list_callback = cb
         run = RunContext(p)
-        feed = _endless(dataset) if sink_size > 0 else None
+        source = reader(dataset)
+        feed = _endless(source) if sink_size > 0 else None
         cb.call("on_train_begin", run)
         try:
             for number in range(initial_epoch + 1, epochs + 1):
                 p.cur_epoch_num = number
                 cb.call("on_train_epoch_begin", run)
                 network.set_train(True)
-                batches = itertools.islice(feed, sink_size) if feed else batches_of(dataset)
+                batches = itertools.islice(feed, sink_size) if feed else batches_of(source)
                 self._epoch(network, batches, cb, run)
                 if valid is not None and _is_due(number, frequency):
                     p["eval_results"] = self.eval(valid, cb.for_eval())
@@ -514,6 +515,12 @@ def batch_count(dataset: Iterable[object]) -> int:
             "batches"
         )
     return len(cast("Sized", dataset)) if hasattr(dataset, "__len__") else 1
+
+
+def reader(dataset: Iterable[object]) -> Iterable[object]:
+    """Return an iterable that `batches_of` may read in several epochs, which a dataset counts."""
+    create: Callable[[], Iterable[object]] | None = getattr(dataset, "create_tuple_iterator", None)
+    return dataset if create is None else create()
 
 
 def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:

@@ -418,9 +418,9 @@ class WordpieceTokenizer:
 
         Returns (piece, start, end) for each piece; start and end are offsets in the word's UTF-8
         bytes. A word that cannot be split, or that is too long, is returned as one piece: the token
-        for unknown words if there is one, else the word itself.
+        for unknown words if there is one, else the word itself. An empty word is one empty piece.
         """
-        whole = [(self.unknown or word, 0, len(word.encode()))]
+        whole = [(self.unknown or word if word else "", 0, len(word.encode()))]
         if len(word.encode()) > self.longest:
             return whole
         found: list[Token] = []
