@@ -215,9 +215,14 @@ def example(row: dict[str, Array]) -> bytes:
     for name, value in row.items():
         flat = np.asarray(value).ravel()
         if flat.dtype.kind in "SU":
-            items = [v if isinstance(v, bytes) else str(v).encode() for v in flat.tolist()]
+            texts = flat.tolist() if flat.size != 1 or flat.dtype.kind == "U" else [flat.tobytes()]
+            items = [v if isinstance(v, bytes) else str(v).encode() for v in texts]
             feature = _message(1, b"".join(_message(1, item) for item in items))
         elif flat.dtype.kind in "iub":
+            if flat.dtype == np.uint64 and (flat > np.iinfo(np.int64).max).any():
+                raise DatasetError(
+                    f"save: column {name!r} has {flat.max()}; TFRecord holds numbers up to 2^63 - 1"
+                )
             packed = b"".join(_number(int(v)) for v in flat)
             feature = _message(3, _message(1, packed))
         elif flat.dtype.kind == "f":
@@ -233,11 +238,11 @@ def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: 
 
     A single file has the name `file_name`; several have their number appended to it.
     """
+    encoded = [example(row) for row in rows]  # before an old file is opened, in case of an error
     for number in range(num_files):
         path = file_name if num_files == 1 else f"{file_name}{number}"
         with open(path, "wb") as file:
-            for row in rows[number::num_files]:
-                data = example(row)
+            for data in encoded[number::num_files]:
                 head = struct.pack("<Q", len(data))
                 file.write(head + struct.pack("<I", masked_crc(head)))
                 file.write(data + struct.pack("<I", masked_crc(data)))
