@@ -17,7 +17,7 @@ import numpy as np
 from ...call_errors import explain_methods, explaining
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
-from .vocab import Vocab
+from .vocab import Vocab, strings_of
 
 __all__ = [
     "BasicTokenizer", "BertTokenizer", "NormalizeForm", "PythonTokenizer", "RegexTokenizer",
@@ -438,7 +438,7 @@ class WordpieceTokenizer:
         return found or whole
 
     def __call__(self, text: object) -> Tokens:
-        words = [str(w) for w in np.atleast_1d(np.asarray(text))]
+        words = [str(w) for w in np.atleast_1d(strings_of("WordpieceTokenizer", text))]
         return made([p for w in words for p in self.pieces(w)], self.with_offsets)
 
 
