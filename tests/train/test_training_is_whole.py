@@ -166,6 +166,21 @@ def test_large_loss_scales_do_not_stop_the_updates(dtype, scale, mode, restored)
     np.testing.assert_allclose(found, [0.95, 1.9], rtol=1e-2 if dtype is ms.bfloat16 else 1e-3)
 
 
+@pytest.mark.parametrize("scale", [3.0, 1e4, 1e6, 2.0**16, 2.0**26])  # MindSpore's: up to 5% off
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float32, ms.float64])
+def test_unscaled_gradients_have_the_digits_of_their_dtype(dtype, scale):
+    gradients = np.array([scale * 0.375, 1.0, 0.0])
+    if dtype is ms.float16:
+        gradients = np.minimum(gradients, 60000.0)
+    given = Tensor(gradients, dtype)
+    wanted = given.asnumpy().astype(np.float64) / np.float32(scale)
+    found = ms.amp.StaticLossScaler(scale).unscale((given,))[0]
+    assert found.dtype is dtype
+    wide = found.asnumpy().astype(np.float64)
+    digits = {ms.float16: 1e-3, ms.bfloat16: 1e-2}.get(dtype, 1e-6)
+    np.testing.assert_allclose(wide, wanted, rtol=digits, atol=3e-8 if dtype is ms.float16 else 0)
+
+
 # ---- metrics ------------------------------------------------------------------------------------
 
 TWO = (np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))

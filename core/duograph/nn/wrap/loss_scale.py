@@ -175,7 +175,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             lambda *xs: self._scaled(scale, *xs), None, self.weights, has_aux=True
         )(*inputs)
         loss = loss[1]
-        grads = self.grad_reducer(tuple(_divided(g, scale) for g in grads))
+        grads = self.grad_reducer(tuple(divided(g, scale) for g in grads))
         overflow = self.get_overflow_status(None, grads)
         overflow = self.process_loss_scale(overflow)
         if not bool(overflow):
@@ -221,10 +221,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return overflow
 
 
-def _divided(gradient: Tensor, scale: Tensor) -> Tensor:
+def divided(gradient: Tensor, scale: Tensor) -> Tensor:
     """Return a gradient divided by the loss scale, computed in float32 or wider.
 
-    In float16, a scale of 65536 is infinite, and would make all gradients 0.
+    In float16, a scale of 65536 is infinite, and would make all gradients 0; the reciprocal of a
+    smaller one has few digits.
     """
     wide = float64 if gradient.dtype is float64 else float32
     return (gradient.astype(wide) / scale.astype(wide)).astype(gradient.dtype)
