@@ -293,7 +293,7 @@ def test_parts_of_files_share_no_row(tmp_path, kind, randomize):
 
 SHUFFLED = {
     "shuffle": lambda: numbers(20).shuffle(20),
-    "map": lambda: ds.NumpySlicesDataset(list(range(20)), ["x"]).map(abs, "x"),
+    "shuffle, map": lambda: numbers(20).shuffle(20).map(abs, "x"),
     "generator": lambda: ds.GeneratorDataset(
         lambda: ((i,) for i in range(20)), ["x"], shuffle=True
     ),
@@ -304,6 +304,68 @@ SHUFFLED = {
 def test_a_split_of_a_shuffled_pipeline_warns(name):
     with pytest.warns(RuntimeWarning, match="the parts share rows.*split before shuffling"):
         SHUFFLED[name]().split([10, 10])
+
+
+def parted(kind):
+    def made(rows, *sizes):
+        for part in rows.split(list(sizes), randomize=kind):
+            first = {int(row[0]) for row in part}
+            assert all({int(row[0]) for row in part} == first for _ in range(3))
+            yield first, part
+
+    return made
+
+
+STEPS = {
+    "source": lambda d: d,
+    "map": lambda d: d.map(abs, "x"),
+    "map, rename, project": lambda d: d.map(abs, "x").rename("x", "y").project(["y"]),
+    "threads": lambda d: d.map(abs, "x", num_parallel_workers=2),
+}
+
+
+@pytest.mark.parametrize("randomize", [False, True])
+@pytest.mark.parametrize("name", STEPS)
+def test_parts_of_parts_share_no_row(name, randomize):
+    part_of = parted(randomize)
+    data = STEPS[name](ds.NumpySlicesDataset(list(range(20)), ["x"]))  # shuffled
+    (first, _), (_, rest) = part_of(data, 10, 10)
+    (second, _), (third, _) = part_of(rest, 0.5, 0.5)
+    assert [len(rows) for rows in (first, second, third)] == [10, 5, 5]
+    assert first | second | third == set(range(20))
+
+
+# options of the source: the rows that split divides
+LIMITED = {
+    "first rows": ({"num_samples": 4, "shuffle": False}, {0, 1, 2, 3}),
+    "chosen rows": ({"sampler": ds.SubsetSampler([7, 1, 5, 3])}, {1, 3, 5, 7}),
+    "all rows, shuffled": ({}, set(range(10))),
+    "all rows, by a sampler": ({"sampler": ds.RandomSampler()}, set(range(10))),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_split_divides_the_rows_that_the_source_reads(name):
+    options, wanted = LIMITED[name]
+    data = ds.NumpySlicesDataset(list(range(10)), ["x"], **options)
+    (first, _), (second, _) = parted(True)(data, 0.5, 0.5)
+    assert first | second == wanted and not first & second and len(first) == len(wanted) // 2
+
+
+def test_random_rows_are_chosen_once_for_all_parts():
+    data = ds.NumpySlicesDataset(list(range(100)), ["x"], num_samples=10)
+    (first, _), (second, _) = parted(True)(data, 5, 5)
+    assert len(first | second) == 10
+
+
+def test_a_shard_is_not_split(tmp_path):
+    (tmp_path / "a.txt").write_text("a\nb\n")
+    for data in (
+        ds.NumpySlicesDataset(list(range(10)), num_shards=2, shard_id=0),
+        ds.TextFileDataset(str(tmp_path / "a.txt"), num_shards=2, shard_id=0),
+    ):
+        with pytest.raises(RuntimeError, match="split it before it is sharded"):
+            data.split([0.5, 0.5])
 
 
 # (number of rows, shares): sizes; rounding gives the first part too few rows, or one too many

@@ -8,17 +8,14 @@ pass over all rows of a pipeline is an *epoch*.
 from __future__ import annotations
 
 import builtins
-import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
 from ..tracebacks import user_frame
-from . import config
 from .places import Placed, naming_steps
 from .rows import (
     BatchSize,
@@ -435,44 +432,20 @@ class Dataset(Placed):
 
         Raises:
             ValueError: the sizes do not sum to the number of rows, or to 1.
+            RuntimeError: the dataset is a shard.
         """
-        n = self._whole()
-        if all(isinstance(s, float) for s in sizes):
-            if abs(sum(sizes) - 1) > 1e-6:
-                raise ArgumentValueError(f"split: got {sizes}; wanted shares that sum to 1")
-            counts = [round(s * n) for s in sizes]
-            more = n - sum(counts)
-            at = next((i for i, c in enumerate(counts) if c + more > 0), 0)
-            counts[at if more < 0 else 0] += more
-        else:
-            counts = list(cast("Sequence[int]", sizes))
-        if sum(counts) != n or min(counts) < 1:
-            raise ArgumentValueError(f"split: got {sizes} for {n} rows; wanted sizes that add up")
-        if self.is_shuffled() and not self._picks_before_shuffling():
-            warnings.warn(
-                "split: the rows come in another order in every pass, so the parts share rows and "
-                "lack others; split before shuffling, or create the source with shuffle=False",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        order = config.random_numbers().permutation(n) if randomize else np.arange(n)
-        edges = np.cumsum([0, *counts])
-        return [
-            STEPS["split"](self, order[a:b].tolist(), randomize)
-            for a, b in itertools.pairwise(edges)
-        ]
+        return STEPS["split"](self, sizes, randomize)
 
     def _picks_before_shuffling(self) -> bool:
         """Return whether the numbers of `picked` count the rows before any shuffling."""
         return False
 
-    def _whole(self) -> int:
-        """Return the number of rows that `split` divides into parts.
+    def _numbers(self) -> Sequence[int]:
+        """Return the numbers, for `picked`, of the rows that `split` divides into parts.
 
-        By default it is the number of rows in a pass. A source overrides this method to count also
-        the rows that its sampler leaves out.
+        They are in the order of a pass without shuffling.
         """
-        return self.get_dataset_size()
+        return range(self.get_dataset_size())
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return the dataset that the function `apply_func` returns for this dataset.

@@ -517,6 +517,19 @@ class IterSampler(Sampler):
         return self.num_samples or None
 
 
+def chosen(
+    sampler: Sampler | None, size: int, labels: Sequence[object] | None = None
+) -> Sequence[int]:
+    """Return which of `size` rows a sampler chooses, in ascending order if it shuffles them.
+
+    Without a sampler (None), they are all rows; `labels` are those of the rows.
+    """
+    if sampler is None:
+        return range(size)
+    found = sampler.indices(size, labels)
+    return sorted(found) if sampler.is_shuffled() else found
+
+
 def as_sampler(value: object) -> Sampler | None:
     """Return a Sampler for a sampler, a list of row numbers, or another iterable of them.
 

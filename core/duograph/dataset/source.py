@@ -212,8 +212,8 @@ class Source(MappableDataset):
     def _picks_before_shuffling(self) -> bool:
         return True
 
-    def _whole(self) -> int:
-        return self._count()
+    def _numbers(self) -> Sequence[int]:
+        return samplers.chosen(self._sampler, self._count(), self._labels_for(self._sampler))
 
 
 def folder_of(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
