@@ -87,6 +87,64 @@ def test_the_model_counts_the_epochs_of_its_dataset(sink_size):
     assert sorted(set(sizes)) == [0, 1, 2]
 
 
+# ---- callbacks are exited -----------------------------------------------------------------------
+
+
+class Entered(train.Callback):
+    def __init__(self, log, name, fails=None):
+        self.log, self.name, self.fails = log, name, fails
+
+    def __enter__(self):
+        self.log.append(f"enter {self.name}")
+        return self
+
+    def __exit__(self, kind, *rest):
+        self.log.append(f"exit {self.name} {kind and kind.__name__}")
+
+    def on_train_step_end(self, run_context):
+        self.log.append(f"step {self.name}")
+        if self.fails:
+            raise self.fails
+
+    def on_eval_end(self, run_context):
+        self.log.append(f"eval {self.name}")
+
+
+# run: what it calls
+ENTERED = {
+    "train": ["enter a", "enter b", "step a", "step b", "exit b None", "exit a None"],
+    "error": ["enter a", "enter b", "enter c", "step a", "step b",
+              "exit c KeyError", "exit b KeyError", "exit a KeyError"],
+    "interrupt": ["enter a", "step a", "exit a KeyboardInterrupt"],
+    "eval": ["enter a", "eval a", "exit a None"],
+    "fit": ["enter a", "step a", "eval a", "exit a None"],  # MindSpore enters them twice
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENTERED)
+def test_callbacks_are_exited_in_every_case(name):
+    log = []
+    net = nn.Dense(1, 1)
+    m = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), metrics={"mae"})
+    data = [(np.ones((1, 1), np.float32), np.ones((1, 1), np.float32))]
+    a, b = Entered(log, "a"), Entered(log, "b")
+    if name == "train":
+        m.train(1, data, [a, b])
+    elif name == "error":
+        b.fails = KeyError("x")
+        with pytest.raises(KeyError):
+            m.train(1, data, [a, b, Entered(log, "c")])
+    elif name == "interrupt":
+        a.fails = KeyboardInterrupt()
+        with pytest.raises(KeyboardInterrupt):
+            m.train(1, data, [a])
+    elif name == "eval":
+        m.eval(data, [a])
+    else:
+        m.fit(1, data, data, callbacks=[a])
+    assert log == ENTERED[name]
+
+
 # ---- checkpoints of several runs ----------------------------------------------------------------
 
 

@@ -286,27 +286,28 @@ class Model:
         run = RunContext(p)
         source = reader(dataset)
         feed = _endless(source) if sink_size > 0 else None
-        cb.call("on_train_begin", run)
-        try:
-            for number in range(initial_epoch + 1, epochs + 1):
-                p.cur_epoch_num = number
-                cb.call("on_train_epoch_begin", run)
-                network.set_train(True)
-                batches = itertools.islice(feed, sink_size) if feed else batches_of(source)
-                self._epoch(network, batches, cb, run)
-                if valid is not None and _is_due(number, frequency):
-                    p["eval_results"] = self.eval(valid, cb.for_eval())
+        with cb.entered():
+            cb.call("on_train_begin", run)
+            try:
+                for number in range(initial_epoch + 1, epochs + 1):
+                    p.cur_epoch_num = number
+                    cb.call("on_train_epoch_begin", run)
                     network.set_train(True)
-                cb.call("on_train_epoch_end", run)
-                p.pop("eval_results", None)
-                if run.get_stop_requested():
-                    break
-        except BaseException:
-            for one in cb:
-                if isinstance(one, ModelCheckpoint):
-                    one.save_after_exception(p)
-            raise
-        cb.call("on_train_end", run)
+                    batches = itertools.islice(feed, sink_size) if feed else batches_of(source)
+                    self._epoch(network, batches, cb, run)
+                    if valid is not None and _is_due(number, frequency):
+                        p["eval_results"] = self.eval(valid, cb.for_eval())
+                        network.set_train(True)
+                    cb.call("on_train_epoch_end", run)
+                    p.pop("eval_results", None)
+                    if run.get_stop_requested():
+                        break
+            except BaseException:
+                for one in cb:
+                    if isinstance(one, ModelCheckpoint):
+                        one.save_after_exception(p)
+                raise
+            cb.call("on_train_end", run)
 
     def _check_columns(self, network: Cell, batch: Sequence[object]) -> None:
         """Raise ArgumentError if the training network cannot take the columns of a batch."""
@@ -400,9 +401,10 @@ class Model:
             batch_num=batch_count(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
             cur_epoch_num=1, epoch_num=1, net_outputs=None, dataset_sink_mode=False,
         )  # fmt: skip
+        inner = isinstance(callbacks, CallbackList)  # of a training run, which has entered them
         cb = (
-            callbacks
-            if isinstance(callbacks, CallbackList)
+            cast("CallbackList", callbacks)
+            if inner
             else CallbackList(with_progress(CallbackList(callbacks).callbacks))
         )
         p.list_callback = cb
@@ -412,23 +414,35 @@ class Model:
         was_training = self._network.training
         network.set_train(False)
         try:
-            cb.call("on_eval_begin", run)
-            cb.call("on_eval_epoch_begin", run)
-            for batch in batches_of(valid_dataset):
-                p.cur_step_num += 1
-                cb.call("on_eval_step_begin", run)
-                outputs = network(*batch)
-                p.net_outputs = outputs
-                self._update_metrics(outputs)
-                cb.call("on_eval_step_end", run)
-                if run.get_stop_requested():
-                    break
-            results = {name: metric.eval() for name, metric in self._metric_fns.items()}
-            p["eval_results"] = results
-            cb.call("on_eval_epoch_end", run)
-            cb.call("on_eval_end", run)
+            with contextlib.nullcontext() if inner else cb.entered():
+                return self._evaluate(network, batches_of(valid_dataset), cb, run)
         finally:
             network.set_train(was_training)
+
+    def _evaluate(
+        self,
+        network: Cell,
+        batches: Iterable[tuple[object, ...]],
+        cb: CallbackList,
+        run: RunContext,
+    ) -> dict[str, object]:
+        """Run the evaluation network on batches; return the values of the metrics by name."""
+        p = run.original_args()
+        cb.call("on_eval_begin", run)
+        cb.call("on_eval_epoch_begin", run)
+        for batch in batches:
+            p.cur_step_num += 1
+            cb.call("on_eval_step_begin", run)
+            outputs = network(*batch)
+            p.net_outputs = outputs
+            self._update_metrics(outputs)
+            cb.call("on_eval_step_end", run)
+            if run.get_stop_requested():
+                break
+        results = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        p["eval_results"] = results
+        cb.call("on_eval_epoch_end", run)
+        cb.call("on_eval_end", run)
         return results
 
     def _update_metrics(self, outputs: object) -> None:
