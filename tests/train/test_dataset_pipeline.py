@@ -406,9 +406,19 @@ def test_callbacks():
             calls.append("end")
 
     data = numbers(3).map(abs, "a", callbacks=[Records(2)])
-    rows(data), rows(data)
-    assert calls == ["begin", ("epoch", 1), (1, 1), (3, 3), "end",
-                     ("epoch", 2), (1, 4), (3, 6), "end"]  # fmt: skip
+    iterator = data.create_dict_iterator(num_epochs=2)
+    list(iterator), list(iterator)
+    epochs = ["begin", ("epoch", 1), (1, 1), (3, 3), "end", ("epoch", 2), (1, 4), (3, 6), "end"]
+    assert calls == epochs
+    rows(data)  # another iterator begins again
+    assert calls == epochs + epochs[:5]
+    calls.clear()
+    rows(data.repeat(2))  # one epoch
+    assert calls == ["begin", ("epoch", 1), (1, 1), (3, 3), (5, 5), "end"]
+    calls.clear()
+    data.filter(bool).get_dataset_size()
+    data.output_shapes()
+    assert calls == []
 
 
 def test_sync_wait():

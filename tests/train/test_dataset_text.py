@@ -31,6 +31,7 @@ TOKENS = {
     "WordpieceTokenizer(V)(['hello', 'world', '你好', 'ab1'])": [
         "hello", "wor", "##ld", "[UNK]", "ab", "##1"],
     "WordpieceTokenizer(V, unknown_token='')(['hellox', 'world'])": ["hellox", "wor", "##ld"],
+    "WordpieceTokenizer(V)('')": [""],
     "WordpieceTokenizer(V, max_bytes_per_token=3)(['hello', 'wor'])": ["[UNK]", "wor"],
     "BertTokenizer(V, lower_case=True)('Hello World ab1! 你')": [
         "hello", "wor", "##ld", "ab", "##1", "!", "你"],
@@ -94,6 +95,48 @@ def test_vocabularies(tmp_path):
     made = text.Vocab.from_dataset(data, "text", None, None, ["<p>"])
     assert made.vocab() == {"<p>": 0, "c": 1, "b": 2, "a": 3}
     assert text.Vocab.from_dataset(data, ["text"], (2, None), 1).vocab() == {"c": 0}
+
+
+# file content: the words, with their line numbers as ids
+WORD_FILES = {
+    "line feeds": ("a\nb\n", ["a", "b"]),
+    "no line feed at the end": ("a\nb", ["a", "b"]),
+    "carriage returns": ("a\r\nb\r\n", ["a", "b"]),
+    "an empty line": ("a\n\nb\n", ["a", "", "b"]),
+    "an empty first line": ("\na\n", ["", "a"]),
+    "spaces": (" a \nb\t\n", [" a ", "b\t"]),
+    "no lines": ("", []),
+    **{f"{ord(c):#x} in a word": (f"a{c}b\n{c}\nc\n", [f"a{c}b", c, "c"])
+       for c in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"},
+    "carriage return in a word": ("a\rb\nc\n", ["a\rb", "c"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORD_FILES)
+def test_ids_are_the_numbers_of_the_lines(tmp_path, name):
+    content, words = WORD_FILES[name]
+    (tmp_path / "words").write_bytes(content.encode())
+    assert text.Vocab.from_file(tmp_path / "words").vocab() == {w: i for i, w in enumerate(words)}
+
+
+def test_vectors_of_tokens_with_odd_characters(tmp_path):
+    (tmp_path / "v").write_text("a\x85 1 2\n\u2028 3 4\n", encoding="utf-8")
+    found = text.ToVectors(text.Vectors.from_file(tmp_path / "v"))(["\u2028", "a\x85"])
+    assert found.tolist() == [[3, 4], [1, 2]]
+
+
+def test_words_in_bytes_are_words():
+    words = np.array(["hello", "world"])
+    for call in (text.Ngram(2), text.WordpieceTokenizer(V), text.Lookup(V, "[UNK]")):
+        assert call(np.char.encode(words)).tolist() == call(words).tolist()
+    assert text.ToNumber(ms.int32)(np.array([b"12"])).tolist() == [12]
+
+
+@pytest.mark.parametrize("wrong", [np.array([1, 2]), np.array([0.5]), np.array([True])])
+def test_numbers_are_no_words(wrong):
+    for call in (text.Lookup(V, "[UNK]"), text.Ngram(1), text.WordpieceTokenizer(V)):
+        with pytest.raises(TypeError, match=f"got {wrong.dtype}; wanted strings"):
+            call(wrong)
 
 
 def test_vectors(tmp_path):

@@ -12,6 +12,7 @@ from .. import ops
 from ..autodiff.pytrees import rebuilt
 from ..dtype import float32
 from ..nn import _check
+from ..nn.wrap.loss_scale import divided
 from ..parameter import Parameter
 from ..tensor import Tensor
 
@@ -76,8 +77,8 @@ class LossScaler:
         return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
 
     def unscale(self, inputs: N) -> N:
-        """Divide a Tensor, or nested Tensors, by the loss scale."""
-        return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
+        """Divide a Tensor, or nested Tensors, by the loss scale; 16-bit floats in float32."""
+        return _mapped(inputs, lambda t: divided(t, self.scale_value))
 
     def adjust(self, grads_finite: Tensor | bool) -> bool:
         """Adjust the loss scale after a training step.

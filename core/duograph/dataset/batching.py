@@ -27,7 +27,9 @@ from .rows import (
     Padding,
     Row,
     Value,
+    as_array,
     as_value,
+    copied,
     padded,
 )
 from .steps import new_columns
@@ -46,12 +48,20 @@ def stacked(name: str, values: Array | Iterable[object], pad: Padding | None) ->
 
     Raises:
         BatchShapeError: the shapes or the keys differ.
+        DatasetError: the dtypes differ; strings of any lengths have one dtype here.
     """
     if isinstance(values, np.ndarray):
         return values
     found = [as_value(v) for v in values]
     if isinstance(found[0], dict):
         return _stacked_dicts(name, found, pad)
+    dtypes = {"text" if v.dtype.kind in "SU" else str(v.dtype) for v in found
+              if isinstance(v, np.ndarray)}  # fmt: skip
+    if len(dtypes) > 1:
+        raise DatasetError(
+            f"batch: column {name!r} has rows of the dtypes {', '.join(sorted(dtypes))}; "
+            "wanted one dtype (transforms.TypeCast in a map before the batch casts them)"
+        )
     if pad is not None:
         found = cast("list[Value]", padded(cast("list[Array]", found), *pad))
     try:
@@ -142,7 +152,6 @@ class BatchDataset(Dataset):
             and self._pad is None
             and not callable(self.batch_size)
         ):
-            parent._epoch += 1
             return row_groups(self.batch_size, self.drop)
         workers = config.workers(self.workers) if self.function is not None else 1
         return in_order(self._batched, self._groups(), workers, self.processes)
@@ -165,15 +174,37 @@ class BatchDataset(Dataset):
         own = self._parents[0].get_col_names()
         columns: dict[str, Any] = dict(zip(own, [list(c) for c in zip(*group)]))
         if self.function is not None:
-            found = self.function(*[columns[c] for c in self.inputs], info)
+            # Copies, because the function may change the arrays, and the source has its rows long.
+            found = self.function(*[copied(columns[c]) for c in self.inputs], info)
             found = found if isinstance(found, tuple) else (found,)
             if len(found) != len(self.outputs):
                 raise DatasetError(
                     f"batch: per_batch_map returned {len(found)} columns; wanted "
                     f"{len(self.outputs)}"
                 )
+            self._check_rows(found, len(group))
             columns.update(zip(self.outputs, found))
         return tuple(stacked(c, columns[c], self._padding(c)) for c in self._columns)
+
+    def _check_rows(self, found: tuple[object, ...], count: int) -> None:
+        """Raise if a list that `per_batch_map` returned has not `count` values, one for each row.
+
+        Results that are all arrays are batches already, of any size.
+        """
+        if not any(isinstance(values, (list, tuple)) for values in found):
+            return
+        for name, values in zip(self.outputs, found):
+            if isinstance(values, (list, tuple)):
+                size = len(values)
+            elif isinstance(values, dict):
+                continue
+            else:
+                size = (as_array(values).shape or (1,))[0]
+            if size != count:
+                raise DatasetError(
+                    f"batch: per_batch_map returned {size} values of {name!r} for {count} rows; "
+                    "wanted one for each row, or arrays only, which are batches as they are"
+                )
 
     def _padding(self, column: str) -> Padding | None:
         """Return the (shape, value) to which the column is padded, or None for no padding.

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-import numpy as np
-
 from .._locks import new_lock
 from ..call_errors import explaining
 from ..errors import ArgumentError, ArgumentValueError
-from .rows import Row
+from .rows import Row, copied
 
 __all__ = ["DatasetCache"]
 
@@ -108,7 +106,7 @@ class DatasetCache:
             if found is None:
                 found = read(key)
                 self._keep(key, found)
-            return cast(Row, tuple(_copied(v) for v in found))
+            return cast(Row, tuple(copied(v) for v in found))
 
         return cached
 
@@ -119,17 +117,6 @@ class DatasetCache:
             if key not in self._rows and (not self.size or self._bytes + count <= self.size << 20):
                 self._rows[key] = row
                 self._bytes += count
-
-
-def _copied(value: object) -> object:
-    """Copy an array, and the arrays within lists, tuples and dictionaries of a row."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if value.__class__ in (list, tuple):
-        return value.__class__(map(_copied, cast("list[object]", value)))
-    if value.__class__ is dict:
-        return {k: _copied(v) for k, v in cast("dict[object, object]", value).items()}
-    return value
 
 
 class CacheStatistics:

@@ -85,56 +85,52 @@ class CallbackRunner:
             if not isinstance(c, DSCallback):
                 raise ArgumentError(f"map: got {type(c).__name__} in callbacks; wanted DSCallback")
         self._callbacks: list[DSCallback] = cast("list[DSCallback]", several)
-        self._steps = 0
-        self._begun = 0
-        self._began = False
+        self._epoch = 0  # from 1; 0: no iterator reads the rows
+        self._begun = [0, 0]  # steps of the epoch, and of all epochs
+        self._ended = [0, 0]
 
-    def _call(self, method: str, epoch: int, step: int, total: int) -> None:
+    def begin_epoch(self, number: int) -> None:
+        """Call ``ds_epoch_begin`` for epoch `number`, from 0, and ``ds_begin`` before the first."""
+        if not number:
+            self._begun, self._ended = [0, 0], [0, 0]
+            self._call("ds_begin", 0, [0, 0])
+        self._epoch = number + 1
+        self._begun[0] = self._ended[0] = 0
+        self._call("ds_epoch_begin", self._epoch, self._begun)
+
+    def end_epoch(self) -> None:
+        """Call ``ds_epoch_end``."""
+        self._call("ds_epoch_end", self._epoch, self._ended)
+        self._epoch = 0
+
+    def _call(self, method: str, epoch: int, steps: list[int]) -> None:
         """Call `method` of every callback; step methods are called once per `step_size` steps.
 
-        `epoch`, `step` (in the epoch) and `total` (over all epochs) become the callback's argument.
+        `epoch` and `steps`, those of the epoch and of all epochs, become the callback's argument.
         """
-        context = DSRunContext(epoch, step, total)
+        context = DSRunContext(epoch, *steps)
         for c in self._callbacks:
-            if "step" not in method or (step - 1) % c.step_size == 0:
+            if "step" not in method or (steps[0] - 1) % c.step_size == 0:
                 getattr(c, method)(context)
 
-    def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        """Yield the rows of epoch number `epoch`, from 0, and call the user's callbacks.
+    def before_steps(self, rows: Iterator[T]) -> Iterator[T]:
+        """Yield the rows that `map` is given, and call ``ds_step_begin`` before each.
 
-        ``ds_begin`` is called before the first row of the first epoch, ``ds_epoch_begin`` before
-        the first row of each epoch. ``ds_step_begin`` is called before each row, or before rows 1,
-        n + 1, 2 n + 1, ... of the epoch if the callback's `step_size` is n.
+        If the callback's `step_size` is n, it is called before rows 1, n + 1, 2 n + 1, ... of the
+        epoch. Nothing is called in a pass that no iterator makes, such as one that counts the rows.
         """
-        if not self._callbacks:
-            return rows
-        return self._before(rows, epoch + 1)
-
-    def _before(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
-        if not self._began:
-            self._began = True
-            self._call("ds_begin", 0, 0, 0)
-        self._epoch = epoch
-        self._call("ds_epoch_begin", epoch, 0, self._begun)
-        for number, row in enumerate(rows, 1):
-            self._begun += 1
-            self._call("ds_step_begin", epoch, number, self._begun)
-            yield row
+        return self._counted("ds_step_begin", self._begun, rows) if self._epoch else rows
 
     def after_steps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield the rows that `map` computed, and call the user's callbacks.
+        """Yield the rows that `map` computed, and call ``ds_step_end`` after each.
 
-        ``ds_step_end`` is called after each row, or after rows 1, n + 1, 2 n + 1, ... if the
-        callback's `step_size` is n; ``ds_epoch_end`` is called after the last row of an epoch.
+        Which rows these are, `before_steps` says.
         """
-        if not self._callbacks:
-            return results
-        return self._after(results)
+        return self._counted("ds_step_end", self._ended, results) if self._epoch else results
 
-    def _after(self, results: Iterator[T]) -> Iterator[T]:
-        number = 0
-        for number, found in enumerate(results, 1):
-            self._steps += 1
-            self._call("ds_step_end", self._epoch, number, self._steps)
-            yield found
-        self._call("ds_epoch_end", self._epoch, number, self._steps)
+    def _counted(self, method: str, steps: list[int], rows: Iterator[T]) -> Iterator[T]:
+        for row in rows:
+            steps[0] += 1
+            steps[1] += 1
+            self._call(method, self._epoch, steps)
+            yield row

@@ -8,16 +8,14 @@ pass over all rows of a pipeline is an *epoch*.
 from __future__ import annotations
 
 import builtins
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
 from ..tracebacks import user_frame
-from . import config
 from .places import Placed, naming_steps
 from .rows import (
     BatchSize,
@@ -71,7 +69,7 @@ class Dataset(Placed):
     def __init__(self, columns: Sequence[str], parents: Sequence[Dataset] = ()) -> None:
         self._columns = list(columns)
         self._parents = tuple(parents)
-        self._epoch = -1
+        self._epoch = 0
         self._start: int | None = None
         self.step_place = user_frame()
 
@@ -87,8 +85,21 @@ class Dataset(Placed):
 
     def rows(self) -> Iterator[Row]:
         """Return an iterator over the dataset's rows, tuples of values, for one pass."""
-        self._epoch += 1
         return self._generate()
+
+    def _pipeline(self) -> list[Dataset]:
+        """Return the datasets from which this one takes rows, and this one, each once."""
+        found: dict[int, Dataset] = {}
+        for p in self._parents:
+            found.update((id(d), d) for d in p._pipeline())
+        return [*found.values(), self]
+
+    def _begin_epoch(self, number: int) -> None:
+        """Begin epoch `number`, from 0, of an iterator, which may make several passes (repeat)."""
+        self._epoch = number
+
+    def _end_epoch(self) -> None:
+        """End the epoch that `_begin_epoch` began; the iterator has read all its rows."""
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         """Yield the rows with the given numbers, in the given order.
@@ -416,33 +427,25 @@ class Dataset(Placed):
             randomize: shuffle the rows once before splitting; each part is then shuffled again in
                 every pass after the first.
 
+        The parts of a source have no row in common, even if it shuffles. The parts of a pipeline
+        that shuffles are not the same in every pass; a warning says so.
+
         Raises:
             ValueError: the sizes do not sum to the number of rows, or to 1.
+            RuntimeError: the dataset is a shard.
         """
-        n = self._whole()
-        if all(isinstance(s, float) for s in sizes):
-            if abs(sum(sizes) - 1) > 1e-6:
-                raise ArgumentValueError(f"split: got {sizes}; wanted shares that sum to 1")
-            counts = [round(s * n) for s in sizes]
-            counts[0] += n - sum(counts)
-        else:
-            counts = list(cast("Sequence[int]", sizes))
-        if sum(counts) != n or min(counts) < 1:
-            raise ArgumentValueError(f"split: got {sizes} for {n} rows; wanted sizes that add up")
-        order = config.random_numbers().permutation(n) if randomize else np.arange(n)
-        edges = np.cumsum([0, *counts])
-        return [
-            STEPS["split"](self, order[a:b].tolist(), randomize)
-            for a, b in itertools.pairwise(edges)
-        ]
+        return STEPS["split"](self, sizes, randomize)
 
-    def _whole(self) -> int:
-        """Return the number of rows that `split` divides into parts.
+    def _picks_before_shuffling(self) -> bool:
+        """Return whether the numbers of `picked` count the rows before any shuffling."""
+        return False
 
-        By default it is the number of rows in a pass. A source overrides this method to count also
-        the rows that its sampler leaves out.
+    def _numbers(self) -> Sequence[int]:
+        """Return the numbers, for `picked`, of the rows that `split` divides into parts.
+
+        They are in the order of a pass without shuffling.
         """
-        return self.get_dataset_size()
+        return range(self.get_dataset_size())
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return the dataset that the function `apply_func` returns for this dataset.

@@ -133,25 +133,45 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
         return
     schema: dict[str, dict[str, Any]] = {}
     for name, value in rows[0].items():
-        kind = "string" if value.dtype.kind == "U" else _TYPES.get(value.dtype.str[1:])
-        if value.dtype.kind == "S":
-            kind = "bytes"
-        if kind is None or (kind in ("string", "bytes") and value.size != 1):
-            raise DatasetError(f"save: column {name!r} has {value.dtype} of shape {value.shape}, "
-                               "which MindRecord does not have")  # fmt: skip
+        kind = _kind(name, value)
         schema[name] = {"type": kind}
         if value.ndim and kind in DTYPES:
             schema[name]["shape"] = [-1, *value.shape[1:]]
     writer = FileWriter(file_name, num_files, overwrite=True)
     writer.add_schema(schema, "saved by Dataset.save")
-    writer.write_raw_data([{n: _plain(v, schema[n]["type"]) for n, v in row.items()}
+    writer.write_raw_data([{n: _plain(n, v, schema[n]["type"]) for n, v in row.items()}
                            for row in rows], parallel_writer=True)  # fmt: skip
     writer.commit()
 
 
-def _plain(value: Array, kind: str) -> object:
-    """Convert the array of a column to a value that FileWriter takes for a field of type `kind`."""
-    if kind in ("string", "bytes"):
+def _kind(name: str, value: Array) -> str:
+    """Return the type of the field that holds the arrays of the column `name`, such as `value`.
+
+    Raises:
+        DatasetError: MindRecord has no such type.
+    """
+    text = {"U": "string", "S": "bytes"}.get(value.dtype.kind)
+    kind = text or _TYPES.get(value.dtype.str[1:])
+    if kind is None or (text and value.size != 1):
+        raise DatasetError(f"save: column {name!r} has {value.dtype} of shape {value.shape}, "
+                           "which MindRecord does not have")  # fmt: skip
+    return kind
+
+
+def _plain(name: str, value: Array, kind: str) -> object:
+    """Convert the array of a column to a value that FileWriter takes for a field of type `kind`.
+
+    Raises:
+        DatasetError: the array has another dtype than that of the first row.
+    """
+    if _kind(name, value) != kind:
+        raise DatasetError(
+            f"save: column {name!r} has {value.dtype} after rows of {kind}; wanted one dtype "
+            "(transforms.TypeCast in a map before save casts them)"
+        )
+    if kind == "bytes":
+        return value.tobytes()  # item() would omit zero bytes at the end
+    if kind == "string":
         return value.item()
     found = value.astype(DTYPES[kind])
     return found if found.ndim else found.item()

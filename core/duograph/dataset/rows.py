@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Array", "BatchInfo", "BatchShapeError", "BatchSize", "Columns", "DatasetError", "Operation",
-    "Row", "RowIterator", "Value", "as_array", "as_value", "padded",
+    "Row", "RowIterator", "Value", "as_array", "as_value", "copied", "padded",
 ]  # fmt: skip
 
 Columns: TypeAlias = "str | Sequence[str] | None"
@@ -94,6 +94,17 @@ def _nested(value: object) -> object:
         return value
 
 
+def copied(value: object) -> object:
+    """Copy an array, and the arrays within lists, tuples and dictionaries of a row."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if value.__class__ in (list, tuple):
+        return value.__class__(map(copied, cast("list[object]", value)))
+    if value.__class__ is dict:
+        return {k: copied(v) for k, v in cast("dict[object, object]", value).items()}
+    return value
+
+
 class BatchInfo:
     """The last argument of a `per_batch_map` function: the numbers of the batch and of the epoch.
 
@@ -120,8 +131,9 @@ class BatchInfo:
 class RowIterator:
     """Iterator over rows as lists or dictionaries of Tensors or arrays.
 
-    Each `for` loop over it makes a new pass over the dataset. After `epochs` passes (-1 for no
-    limit), a loop finds no more rows.
+    A `for` loop continues where `next` or an earlier loop has stopped, and ends with the pass over
+    the dataset; the loop after it makes the next pass. After `epochs` passes (-1 for no limit),
+    asking for a row raises an error.
     """
 
     def __init__(
@@ -142,24 +154,37 @@ class RowIterator:
             if c not in names:
                 raise ArgumentValueError(f"columns: got {c!r}; the dataset has {', '.join(names)}")
         self._picks = [names.index(c) for c in self._columns]
-        self._left = epochs
+        self._epochs = self._left = epochs
         self._as_numpy, self._as_dict = as_numpy, as_dict
         self._copies = copies or config.settings.copies
         self._rows: Iterator[Row] | None = None
+        self._number = 0  # of the next pass
+        self._released = False
 
     def __iter__(self) -> RowIterator:
-        self._rows = None
         return self
 
     def __next__(self) -> Any:
+        if self._released:
+            raise StopIteration
         if self._rows is None:
             if self._left == 0:
-                raise StopIteration
+                raise DatasetError(
+                    f"dataset: the iterator has made its {self._epochs} "
+                    f"pass{'es' * (self._epochs > 1)} over the data; wanted no further row. Create "
+                    "another iterator, or this one with a larger num_epochs (-1 has no limit)"
+                )
             self._left -= self._left > 0
+            for step in self.dataset._pipeline():
+                step._begin_epoch(self._number)
+            self._number += 1
             self._rows = self.dataset.rows()
         try:
             row = next(self._rows)
         except StopIteration:
+            self._rows = None  # what follows is the next pass
+            for step in self.dataset._pipeline():
+                step._end_epoch()
             raise
         except Exception as error:
             name_step(error)
@@ -188,7 +213,7 @@ class RowIterator:
 
     def release(self) -> None:
         """End the iteration over the dataset; later calls find no rows."""
-        self._left, self._rows = 0, iter(())
+        self._released, self._rows = True, None
 
 
 def padded(

@@ -7,6 +7,7 @@ Sources call `as_sampler` and `Sampler.indices`. A sampler sees only row numbers
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -507,7 +508,26 @@ class IterSampler(Sampler):
         self.sampler = sampler
 
     def __iter__(self) -> Iterator[int]:
+        if hasattr(self.sampler, "__next__"):  # it could be read once: for the size, or for a pass
+            self.sampler = list(itertools.islice(cast("Iterator[int]", self.sampler), self._most()))
         return iter(cast("Iterable[int]", self.sampler))
+
+    def _most(self) -> int | None:
+        """Return how many row numbers `indices` keeps, or None for all."""
+        return self.num_samples or None
+
+
+def chosen(
+    sampler: Sampler | None, size: int, labels: Sequence[object] | None = None
+) -> Sequence[int]:
+    """Return which of `size` rows a sampler chooses, in ascending order if it shuffles them.
+
+    Without a sampler (None), they are all rows; `labels` are those of the rows.
+    """
+    if sampler is None:
+        return range(size)
+    found = sampler.indices(size, labels)
+    return sorted(found) if sampler.is_shuffled() else found
 
 
 def as_sampler(value: object) -> Sampler | None:

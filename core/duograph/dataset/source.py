@@ -6,6 +6,8 @@ common: samples, shuffling, samplers, shards, workers and the cache.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +19,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from . import config, samplers
 from .cache import DatasetCache
 from .pipeline import Dataset
-from .rows import DAMAGE, DatasetError, Row
+from .rows import DAMAGE, Array, DatasetError, Row
 from .workers import in_order
 
 __all__ = [
@@ -207,8 +209,11 @@ class Source(MappableDataset):
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         return self._rows_at(numbers)
 
-    def _whole(self) -> int:
-        return self._count()
+    def _picks_before_shuffling(self) -> bool:
+        return True
+
+    def _numbers(self) -> Sequence[int]:
+        return samplers.chosen(self._sampler, self._count(), self._labels_for(self._sampler))
 
 
 def folder_of(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
@@ -228,6 +233,8 @@ class Stream(SourceDataset):
     """
 
     _BUFFER = 10_000  # rows among which the global shuffle draws, if it cannot hold all
+    _equal_shards = True
+    _passes = 0  # with files in random order
 
     def _setup(
         self,
@@ -276,11 +283,17 @@ class Stream(SourceDataset):
         return self._shards > 1
 
     def _size(self) -> int | None:
+        count = self._whole_count()
+        if self._equal_shards:
+            count = -(-count // self._shards)
+        else:
+            count = len(range(self._shard, count, self._shards))
+        return count if self._limit is None else min(count, self._limit)
+
+    def _whole_count(self) -> int:
+        """Return the number of rows in all files; it is counted once."""
         if self._known is None:
-            count = sum(1 for path in self._files for _ in self._read(path))
-            self._known = len(range(self._shard, count, self._shards))
-            if self._limit is not None:
-                self._known = min(self._known, self._limit)
+            self._known = sum(1 for path in self._files for _ in self._read(path))
         return self._known
 
     def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
@@ -289,16 +302,37 @@ class Stream(SourceDataset):
         random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
         files = self._files
         if random is not None and mode != samplers.Shuffle.INFILE:
-            files = [files[i] for i in random.permutation(len(files))]
+            files = [files[i] for i in self._order_of_files(random)]
+        rows = self._shard_of(files)
         if random is None or mode == samplers.Shuffle.FILES:
-            for path in files:
-                yield from self._located(path)
+            yield from rows
         elif mode == samplers.Shuffle.INFILE:
-            for path in files:
-                yield from _mixed(self._located(path), random, self._BUFFER)
+            for _, of_file in itertools.groupby(rows, key=operator.itemgetter(0)):
+                yield from _mixed(of_file, random, self._BUFFER)
         else:
-            rows = (row for path in files for row in self._located(path))
             yield from _mixed(rows, random, self._BUFFER)
+
+    def _order_of_files(self, random: np.random.Generator) -> Array:
+        """Return the numbers of the files in random order, the same order for all shards."""
+        if self._shards > 1:  # other processes read the other shards, with or without a seed
+            self._passes += 1
+            random = config.generator(config.get_seed() % 2**64 + (self._passes << 64))
+        return random.permutation(len(self._files))
+
+    def _shard_of(self, files: Sequence[pathlib.Path]) -> Iterator[tuple[pathlib.Path, object]]:
+        """Yield (path, undecoded row) for each row of this shard of the given files, in order.
+
+        Equal shards are consecutive rows, the last of which repeat the first rows of the files.
+        Otherwise a shard is every n-th row.
+        """
+        rows = (row for path in files for row in self._located(path))
+        if not self._equal_shards or self._shards == 1:
+            return itertools.islice(rows, self._shard, None, self._shards)
+        count = self._whole_count()
+        each = -(-count // self._shards)
+        first = self._shard * each % count if count else 0
+        again = (row for _ in range(2) for path in files for row in self._located(path))
+        return itertools.islice(again, first, first + each)
 
     def _located(self, path: pathlib.Path) -> Iterator[tuple[pathlib.Path, object]]:
         """Yield (path, undecoded row) for each row of one file; errors name the path."""
@@ -313,11 +347,19 @@ class Stream(SourceDataset):
             raise damaged(type(self).__name__, path, error) from None
 
     def _generate(self) -> Iterator[Row]:
-        rows: Iterator[tuple[pathlib.Path, object]] = (
-            row for i, row in enumerate(self._raw()) if i % self._shards == self._shard
-        )
-        if self._limit is not None:
-            rows = (row for _, row in zip(range(self._limit), rows))
+        return self._decoded(itertools.islice(self._raw(), self._limit))
+
+    def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
+        wanted = set(numbers)
+        rows = enumerate(self._shard_of(self._files))
+        kept = {i: row for i, row in rows if i in wanted}
+        return self._decoded(kept[i] for i in numbers)
+
+    def _picks_before_shuffling(self) -> bool:
+        return True
+
+    def _decoded(self, rows: Iterator[tuple[pathlib.Path, object]]) -> Iterator[Row]:
+        """Return an iterator over the decoded rows of (path, undecoded row) pairs, in order."""
         decode: Callable[[tuple[pathlib.Path, object]], Row] = self._decode_located
         if self._cache is not None:
             decode = self._cache.reader(decode)

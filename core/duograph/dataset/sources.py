@@ -157,13 +157,16 @@ class GeneratorDataset(Source, UnionBaseDataset):
     def get_batch_size(self) -> int:
         return 1 if self._batches is None else -1
 
-    def _whole(self) -> int:
-        return super()._whole() if self._numbered else self.get_dataset_size()
+    def _numbers(self) -> Sequence[int]:
+        return super()._numbers() if self._numbered else UnionBaseDataset._numbers(self)
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         if self._numbered:
             return super().picked(numbers)
         return UnionBaseDataset.picked(self, numbers)
+
+    def _picks_before_shuffling(self) -> bool:
+        return self._numbered
 
     def _count(self) -> int:
         return len(cast("Sized", self.source))

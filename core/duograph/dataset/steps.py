@@ -10,16 +10,19 @@ from __future__ import annotations
 import builtins
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
 from . import config
 from .callbacks import CallbackRunner
 from .pipeline import Dataset, listed, names_of, step
-from .rows import Columns, DatasetError, Operation, Row, as_value
-from .samplers import Sampler, as_sampler
+from .rows import Columns, DatasetError, Operation, Row, as_value, copied
+from .samplers import Sampler, as_sampler, chosen
 from .workers import in_order
 
 if TYPE_CHECKING:
@@ -117,7 +120,8 @@ class _Apply:
         self.hooks = [getattr(h, "compute", h) for h in config.settings.hooks]
 
     def __call__(self, row: Row) -> Row:
-        values = self._hooked(tuple(row[i] for i in self.picks))
+        # Copies, because an operation may change its arrays, and the source has its rows for long.
+        values = self._hooked(tuple(copied(row[i]) for i in self.picks))
         for f in self.operations:
             found = f(*values)
             values = self._hooked(found if isinstance(found, tuple) else (found,))
@@ -156,8 +160,35 @@ class _Guarded:
             return row, error
 
 
+class _RowByRow(Dataset):
+    """Base class of steps that make a row of each row of their parent, in the same order.
+
+    A subclass implements `_made`. Since the rows have the numbers of the parent's, `split` and
+    `picked` ask the parent.
+    """
+
+    def _made(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the row that the step makes of each of the parent's rows."""
+        raise NotImplementedError
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def _generate(self) -> Iterator[Row]:
+        return self._made(self._parents[0].rows())
+
+    def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
+        return self._made(self._parents[0].picked(numbers))
+
+    def _numbers(self) -> Sequence[int]:
+        return self._parents[0]._numbers()
+
+    def _picks_before_shuffling(self) -> bool:
+        return self._parents[0]._picks_before_shuffling()
+
+
 @step("map")
-class MapDataset(Dataset):
+class MapDataset(_RowByRow):
     """The step of `Dataset.map`, which applies functions to columns of each row."""
 
     def __init__(
@@ -194,15 +225,19 @@ class MapDataset(Dataset):
         self.workers, self.processes = num_parallel_workers, bool(python_multiprocessing)
         self._callbacks = CallbackRunner(callbacks)
 
-    def _size(self) -> int | None:
-        return self._parents[0]._size()
+    def _begin_epoch(self, number: int) -> None:
+        super()._begin_epoch(number)
+        self._callbacks.begin_epoch(number)
 
-    def _generate(self) -> Iterator[Row]:
+    def _end_epoch(self) -> None:
+        self._callbacks.end_epoch()
+
+    def _made(self, rows: Iterator[Row]) -> Iterator[Row]:
         own = self._parents[0].get_col_names()
         apply = _Apply(self.operations, len(self.outputs), [own.index(c) for c in self.inputs])
         mode = config.settings.errors
         guarded = _Guarded(apply, mode != config.ErrorSamplesMode.RETURN)
-        rows = self._callbacks.before_steps(self._parents[0].rows(), self._epoch)
+        rows = self._callbacks.before_steps(rows)
         results = in_order(guarded, rows, config.workers(self.workers), self.processes)
         kept: Row | None = None
         for row, found in self._callbacks.after_steps(results):
@@ -238,7 +273,7 @@ class FilterDataset(Dataset):
         self._picks = [self._columns.index(c) for c in names_of(input_dataset, input_columns)]
 
     def _keeps(self, row: Row) -> tuple[bool, Row]:
-        return bool(self.predicate(*[row[i] for i in self._picks])), row
+        return bool(self.predicate(*[copied(row[i]) for i in self._picks])), row
 
     def _generate(self) -> Iterator[Row]:
         rows = self._parents[0].rows()
@@ -289,6 +324,47 @@ class TakeDataset(_Slice):
 
 
 @step("split")
+def split(data: Dataset, sizes: Sequence[int] | Sequence[float], randomize: bool) -> list[Dataset]:
+    """Return the parts of a `Dataset.split`, whose arguments and errors these are."""
+    if data.is_sharded():
+        raise DatasetError(
+            "split: the dataset is one of several shards; split it before it is sharded, and give "
+            "each part a sampler: part.use_sampler(DistributedSampler(...))"
+        )
+    rows = np.array(data._numbers(), np.int64)
+    counts = _part_sizes(sizes, len(rows))
+    if data.is_shuffled() and not data._picks_before_shuffling():
+        warnings.warn(
+            "split: the rows come in another order in every pass, so the parts share rows and lack "
+            "others; split before shuffling, or create the source with shuffle=False",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    order = config.random_numbers().permutation(rows) if randomize else rows
+    edges = np.cumsum([0, *counts])
+    return [_Pick(data, order[a:b].tolist(), randomize) for a, b in itertools.pairwise(edges)]
+
+
+def _part_sizes(sizes: Sequence[int] | Sequence[float], n: int) -> list[int]:
+    """Return the sizes of the parts of `n` rows, for sizes or shares.
+
+    Raises:
+        ArgumentValueError: the sizes do not sum to `n`, or the shares to 1.
+    """
+    if all(isinstance(s, float) for s in sizes):
+        if abs(sum(sizes) - 1) > 1e-6:
+            raise ArgumentValueError(f"split: got {sizes}; wanted shares that sum to 1")
+        counts = [round(s * n) for s in sizes]
+        more = n - sum(counts)
+        at = next((i for i, c in enumerate(counts) if c + more > 0), 0)
+        counts[at if more < 0 else 0] += more
+    else:
+        counts = list(cast("Sequence[int]", sizes))
+    if sum(counts) != n or min(counts) < 1:
+        raise ArgumentValueError(f"split: got {sizes} for {n} rows; wanted sizes that add up")
+    return counts
+
+
 class _Pick(Dataset):
     """A part of a `Dataset.split`: the rows of the parent with the given numbers.
 
@@ -299,6 +375,7 @@ class _Pick(Dataset):
     def __init__(self, parent: Dataset, numbers: list[int], again: bool) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         self.numbers, self.again = numbers, again
+        self._passes = 0
         self._sampler: Sampler | None = None
 
     def use_sampler(self, new_sampler: SamplerLike) -> None:
@@ -316,9 +393,19 @@ class _Pick(Dataset):
         numbers = self.numbers
         if self._sampler is not None:
             numbers = [numbers[i] for i in self._sampler.indices(len(numbers))]
-        elif self.again and self._epoch > 0:
+        elif self.again and self._passes > 0:
             numbers = config.random_numbers().permutation(numbers).tolist()
+        self._passes += 1
         return self._parents[0].picked(numbers)
+
+    def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
+        return self._parents[0].picked([self.numbers[i] for i in numbers])
+
+    def _numbers(self) -> Sequence[int]:
+        return chosen(self._sampler, len(self.numbers))
+
+    def _picks_before_shuffling(self) -> bool:
+        return self._parents[0]._picks_before_shuffling()
 
 
 @step("zip")
@@ -390,7 +477,7 @@ class ConcatDataset(Dataset):
 
 
 @step("project")
-class ProjectDataset(Dataset):
+class ProjectDataset(_RowByRow):
     """The step of `Dataset.project`, which selects and reorders columns."""
 
     def __init__(self, input_dataset: Dataset, columns: Columns) -> None:
@@ -401,16 +488,12 @@ class ProjectDataset(Dataset):
         own = input_dataset.get_col_names()
         self._picks = [own.index(c) for c in names]
 
-    def _size(self) -> int | None:
-        return self._parents[0]._size()
-
-    def _generate(self) -> Iterator[Row]:
-        for row in self._parents[0].rows():
-            yield tuple(row[i] for i in self._picks)
+    def _made(self, rows: Iterator[Row]) -> Iterator[Row]:
+        return (tuple(row[i] for i in self._picks) for row in rows)
 
 
 @step("rename")
-class RenameDataset(Dataset):
+class RenameDataset(_RowByRow):
     """The step of `Dataset.rename`, which gives columns other names."""
 
     def __init__(
@@ -424,11 +507,8 @@ class RenameDataset(Dataset):
             )
         super().__init__(new_columns(input_dataset.get_col_names(), old, new), (input_dataset,))
 
-    def _size(self) -> int | None:
-        return self._parents[0]._size()
-
-    def _generate(self) -> Iterator[Row]:
-        return self._parents[0].rows()
+    def _made(self, rows: Iterator[Row]) -> Iterator[Row]:
+        return rows
 
 
 @step("sync_wait")

@@ -215,9 +215,14 @@ def example(row: dict[str, Array]) -> bytes:
     for name, value in row.items():
         flat = np.asarray(value).ravel()
         if flat.dtype.kind in "SU":
-            items = [v if isinstance(v, bytes) else str(v).encode() for v in flat.tolist()]
+            texts = flat.tolist() if flat.size != 1 or flat.dtype.kind == "U" else [flat.tobytes()]
+            items = [v if isinstance(v, bytes) else str(v).encode() for v in texts]
             feature = _message(1, b"".join(_message(1, item) for item in items))
         elif flat.dtype.kind in "iub":
+            if flat.dtype == np.uint64 and (flat > np.iinfo(np.int64).max).any():
+                raise DatasetError(
+                    f"save: column {name!r} has {flat.max()}; TFRecord holds numbers up to 2^63 - 1"
+                )
             packed = b"".join(_number(int(v)) for v in flat)
             feature = _message(3, _message(1, packed))
         elif flat.dtype.kind == "f":
@@ -233,11 +238,11 @@ def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: 
 
     A single file has the name `file_name`; several have their number appended to it.
     """
+    encoded = [example(row) for row in rows]  # before an old file is opened, in case of an error
     for number in range(num_files):
         path = file_name if num_files == 1 else f"{file_name}{number}"
         with open(path, "wb") as file:
-            for row in rows[number::num_files]:
-                data = example(row)
+            for data in encoded[number::num_files]:
                 head = struct.pack("<Q", len(data))
                 file.write(head + struct.pack("<I", masked_crc(head)))
                 file.write(data + struct.pack("<I", masked_crc(data)))
@@ -304,32 +309,11 @@ class TFRecordDataset(Stream, UnionBaseDataset):
                 raise damaged("TFRecordDataset", files[0], error) from None
         wanted = [columns_list] if isinstance(columns_list, str) else columns_list
         super().__init__(list(wanted or names))
-        self._equal = bool(shard_equal_rows)
+        self._equal_shards = bool(shard_equal_rows)
         self._setup(files, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache)
 
     def _read(self, path: pathlib.Path) -> Iterator[bytes]:
         return records(path, "TFRecordDataset")
-
-    def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
-        if not self._equal:
-            yield from super()._raw()
-            return
-        kept: list[tuple[pathlib.Path, object]] = []
-        count = 0
-        for row in super()._raw():
-            count += 1
-            if len(kept) < self._shards:
-                kept.append(row)
-            yield row
-        yield from kept[: -count % self._shards]
-
-    def _size(self) -> int | None:
-        if self._equal and self._known is None:
-            count = sum(1 for path in self._files for _ in self._read(path))
-            self._known = -(-count // self._shards)
-            if self._limit is not None:
-                self._known = min(self._known, self._limit)
-        return super()._size()
 
     def _decode(self, raw: object) -> Row:
         features = parse_example(cast("bytes", raw))

@@ -12,6 +12,7 @@ import pathlib
 import re
 import sqlite3
 import struct
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -50,7 +51,10 @@ class _Shard:
 
     def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
         self.path, self.header, self.page = path, header, page
-        self.file: BinaryIO = open(path, "w+b")  # noqa: SIM115 (closed by commit)
+        # An older file of the name stays whole until `finish` replaces it.
+        self._part = path.with_name(f"{path.name}.part")
+        self.file: BinaryIO = open(self._part, "w+b")  # noqa: SIM115 (closed by commit)
+        self._discard = weakref.finalize(self, _discarded, self.file, self._part)
         self.pages: list[Page] = []
         self.index: list[tuple[int, ...]] = []
         self.fields: list[dict[str, Scalar]] = []
@@ -117,7 +121,7 @@ class _Shard:
                            page_b["page_id"], at_b, at_b + len(data)))  # fmt: skip
 
     def finish(self, header: Header, kinds: dict[str, str]) -> None:
-        """Write the header and the index, and close the file.
+        """Write the header and the index, and give the files their names.
 
         `kinds` maps the names of the indexed fields to their types.
         """
@@ -131,11 +135,14 @@ class _Shard:
         if self.file.tell() < self.header:
             self.file.truncate(self.header)
         self.file.close()
-        self._write_index(kinds)
+        self._discard.detach()
+        index = pathlib.Path(f"{self._part}.db")
+        self._write_index(index, kinds)
+        os.replace(self._part, self.path)
+        os.replace(index, f"{self.path}.db")
 
-    def _write_index(self, kinds: dict[str, str]) -> None:
-        """Write the SQLite index beside the file: each row's offsets and its indexed fields."""
-        path = pathlib.Path(f"{self.path}.db")
+    def _write_index(self, path: pathlib.Path, kinds: dict[str, str]) -> None:
+        """Write the SQLite index, each row's offsets and its indexed fields, to `path`."""
         path.unlink(missing_ok=True)
         columns = ["ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END",
                    "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB",
@@ -163,9 +170,18 @@ class _Shard:
             connection.close()
 
 
+def _discarded(file: BinaryIO, path: pathlib.Path) -> None:
+    """Close and remove the file of a writer that ended without `commit`."""
+    file.close()
+    path.unlink(missing_ok=True)
+
+
 @explaining
 class FileWriter:
     """Writes rows into MindRecord files (`mindspore.mindrecord.FileWriter`).
+
+    The files get their names when `commit` completes them; until then, they end with ``.part``, and
+    older files of the names keep their content.
 
     Args:
         file_name: path of the file; with several shards, a number is appended to it.
@@ -395,6 +411,10 @@ class FileWriter:
         array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
         if array.dtype != dtype and not isinstance(value, list):
             raise MindRecordError(f"FileWriter: got {array.dtype} for {name!r} of {dtype}")
+        with np.errstate(invalid="ignore"):
+            made = array.astype(dtype)
+        if made.dtype.kind == "i" and not np.array_equal(made, array):
+            raise MindRecordError(f"FileWriter: got {value!r:.60} for {name!r} of {dtype}")
         fits = array.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, array.shape))
         if -1 in shape and array.size % abs(int(np.prod([n for n in shape if n != -1]))) == 0:
             fits = True
@@ -402,7 +422,7 @@ class FileWriter:
             raise MindRecordError(
                 f"FileWriter: got shape {array.shape} for {name!r}; wanted {shape}, not empty"
             )
-        return array.astype(dtype)
+        return made
 
     def commit(self) -> None:
         """Complete the files: write their headers and indexes, and close them.

@@ -14,7 +14,7 @@ from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
 from ..option_checks import check_options, warn_unused
-from .model import batch_count, batches_of
+from .model import batch_count, batches_of, reader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,9 +48,10 @@ class DatasetHelper:
     ) -> None:
         check_options("train.DatasetHelper", sink_size=sink_size)
         self.dataset = dataset
+        self._source = reader(dataset)
 
     def __iter__(self) -> Iterator[tuple[object, ...]]:
-        return batches_of(self.dataset)
+        return batches_of(self._source)
 
     def sink_size(self) -> int:
         """Return the number of batches that each training step receives, which is 1."""
@@ -116,6 +117,7 @@ def data_sink(
     ):
         raise ArgumentValueError(f"data_sink: got sink_size={sink_size!r}; wanted -1, or 1 or more")
     count = batch_count(dataset) if sink_size == -1 else sink_size
+    source = reader(dataset)
     batches: Iterator[tuple[object, ...]] = iter(())
 
     def run() -> R:
@@ -124,7 +126,7 @@ def data_sink(
         for _ in range(count):
             batch = next(batches, None)
             if batch is None:
-                batches = batches_of(dataset)
+                batches = batches_of(source)
                 batch = next(batches, None)
                 if batch is None:
                     raise ArgumentValueError("data_sink: the dataset is empty; wanted batches")

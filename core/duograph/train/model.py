@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeAlias, cast
 
@@ -172,14 +173,14 @@ class Model:
             callbacks: Callback or list of them.
             dataset_sink_mode: only makes `sink_size` take effect; batches are always fed one by
                 one.
-            sink_size: with `dataset_sink_mode`, the number of steps of an epoch; -1 for the whole
-                dataset.
+            sink_size: with `dataset_sink_mode`, the number of steps of an epoch, which begins with
+                the batch after the last one of the epoch before; -1 for the whole dataset.
             initial_epoch: number of epochs that are already done; the first epoch that runs is
                 `initial_epoch` + 1.
 
         Raises:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
-                optimizer, or the dataset has no batches.
+                optimizer, or the dataset has no batches, be it in a later epoch only.
         """
         check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
         if sink_size != -1 and not dataset_sink_mode:
@@ -283,26 +284,30 @@ class Model:
         cb = CallbackList(with_progress(CallbackList(callbacks).callbacks))
         p.list_callback = cb
         run = RunContext(p)
-        cb.call("on_train_begin", run)
-        try:
-            for number in range(initial_epoch + 1, epochs + 1):
-                p.cur_epoch_num = number
-                cb.call("on_train_epoch_begin", run)
-                network.set_train(True)
-                self._epoch(network, dataset, sink_size, cb, run)
-                if valid is not None and _is_due(number, frequency):
-                    p["eval_results"] = self.eval(valid, cb.for_eval())
+        source = reader(dataset)
+        feed = _endless(source) if sink_size > 0 else None
+        with cb.entered():
+            cb.call("on_train_begin", run)
+            try:
+                for number in range(initial_epoch + 1, epochs + 1):
+                    p.cur_epoch_num = number
+                    cb.call("on_train_epoch_begin", run)
                     network.set_train(True)
-                cb.call("on_train_epoch_end", run)
-                p.pop("eval_results", None)
-                if run.get_stop_requested():
-                    break
-        except BaseException:
-            for one in cb:
-                if isinstance(one, ModelCheckpoint):
-                    one.save_after_exception(p)
-            raise
-        cb.call("on_train_end", run)
+                    batches = itertools.islice(feed, sink_size) if feed else batches_of(source)
+                    self._epoch(network, batches, cb, run)
+                    if valid is not None and _is_due(number, frequency):
+                        p["eval_results"] = self.eval(valid, cb.for_eval())
+                        network.set_train(True)
+                    cb.call("on_train_epoch_end", run)
+                    p.pop("eval_results", None)
+                    if run.get_stop_requested():
+                        break
+            except BaseException:
+                for one in cb:
+                    if isinstance(one, ModelCheckpoint):
+                        one.save_after_exception(p)
+                raise
+            cb.call("on_train_end", run)
 
     def _check_columns(self, network: Cell, batch: Sequence[object]) -> None:
         """Raise ArgumentError if the training network cannot take the columns of a batch."""
@@ -332,15 +337,13 @@ class Model:
     def _epoch(
         self,
         network: Cell,
-        dataset: Iterable[object],
-        limit: int,
+        batches: Iterable[tuple[object, ...]],
         cb: CallbackList,
         run: RunContext,
     ) -> None:
         p = run.original_args()
-        for done, batch in enumerate(batches_of(dataset)):
-            if limit > 0 and done >= limit:
-                break
+        done = -1
+        for done, batch in enumerate(batches):
             p.cur_step_num += 1
             p.train_dataset_element = batch
             cb.call("on_train_step_begin", run)
@@ -353,6 +356,11 @@ class Model:
             cb.call("on_train_step_end", run)
             if run.get_stop_requested():
                 break
+        if done < 0:
+            raise ArgumentValueError(
+                f"Model.train: got no batch in epoch {p.cur_epoch_num}; wanted a dataset, or an "
+                "iterable that can be read in every epoch, such as a list instead of a generator"
+            )
 
     def _numbers_of_the_rank(self) -> contextlib.AbstractContextManager[None]:
         """Return the context of a training step, in which random ops draw the rank's own numbers.
@@ -393,9 +401,10 @@ class Model:
             batch_num=batch_count(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
             cur_epoch_num=1, epoch_num=1, net_outputs=None, dataset_sink_mode=False,
         )  # fmt: skip
+        inner = isinstance(callbacks, CallbackList)  # of a training run, which has entered them
         cb = (
-            callbacks
-            if isinstance(callbacks, CallbackList)
+            cast("CallbackList", callbacks)
+            if inner
             else CallbackList(with_progress(CallbackList(callbacks).callbacks))
         )
         p.list_callback = cb
@@ -405,23 +414,35 @@ class Model:
         was_training = self._network.training
         network.set_train(False)
         try:
-            cb.call("on_eval_begin", run)
-            cb.call("on_eval_epoch_begin", run)
-            for batch in batches_of(valid_dataset):
-                p.cur_step_num += 1
-                cb.call("on_eval_step_begin", run)
-                outputs = network(*batch)
-                p.net_outputs = outputs
-                self._update_metrics(outputs)
-                cb.call("on_eval_step_end", run)
-                if run.get_stop_requested():
-                    break
-            results = {name: metric.eval() for name, metric in self._metric_fns.items()}
-            p["eval_results"] = results
-            cb.call("on_eval_epoch_end", run)
-            cb.call("on_eval_end", run)
+            with contextlib.nullcontext() if inner else cb.entered():
+                return self._evaluate(network, batches_of(valid_dataset), cb, run)
         finally:
             network.set_train(was_training)
+
+    def _evaluate(
+        self,
+        network: Cell,
+        batches: Iterable[tuple[object, ...]],
+        cb: CallbackList,
+        run: RunContext,
+    ) -> dict[str, object]:
+        """Run the evaluation network on batches; return the values of the metrics by name."""
+        p = run.original_args()
+        cb.call("on_eval_begin", run)
+        cb.call("on_eval_epoch_begin", run)
+        for batch in batches:
+            p.cur_step_num += 1
+            cb.call("on_eval_step_begin", run)
+            outputs = network(*batch)
+            p.net_outputs = outputs
+            self._update_metrics(outputs)
+            cb.call("on_eval_step_end", run)
+            if run.get_stop_requested():
+                break
+        results = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        p["eval_results"] = results
+        cb.call("on_eval_epoch_end", run)
+        cb.call("on_eval_end", run)
         return results
 
     def _update_metrics(self, outputs: object) -> None:
@@ -510,6 +531,12 @@ def batch_count(dataset: Iterable[object]) -> int:
     return len(cast("Sized", dataset)) if hasattr(dataset, "__len__") else 1
 
 
+def reader(dataset: Iterable[object]) -> Iterable[object]:
+    """Return an iterable that `batches_of` may read in several epochs, which a dataset counts."""
+    create: Callable[[], Iterable[object]] | None = getattr(dataset, "create_tuple_iterator", None)
+    return dataset if create is None else create()
+
+
 def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
     """Yield the batches of a dataset, or of an iterable, as tuples of Tensors."""
     iterator = getattr(dataset, "create_tuple_iterator", None)
@@ -518,6 +545,17 @@ def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
         if isinstance(items, Tensor) or not hasattr(items, "__iter__"):
             items = (items,)
         yield tuple(x if isinstance(x, Tensor) else Tensor(x) for x in items)
+
+
+def _endless(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
+    """Yield the batches of one pass over a dataset after another, as tuples of Tensors."""
+    while True:
+        empty = True
+        for batch in batches_of(dataset):
+            empty = False
+            yield batch
+        if empty:
+            return
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:

@@ -16,6 +16,7 @@ from ...dtype import DTypeLike, as_dtype
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array, DatasetError
 from .tokenizers import NormalizeForm, compiled, normal_form
+from .vocab import strings_of
 
 __all__ = [
     "AddToken", "CaseFold", "FilterWikipediaXML", "Ngram", "NormalizeUTF8", "RegexReplace",
@@ -178,7 +179,7 @@ class Ngram:
         self.left, self.right, self.separator = left_pad, right_pad, separator
 
     def __call__(self, text: object) -> Array:
-        tokens = [str(t) for t in np.atleast_1d(np.asarray(text))]
+        tokens = [str(t) for t in np.atleast_1d(strings_of("Ngram", text))]
         found = []
         for n in self.n:
             before = [self.left[0]] * min(self.left[1], n - 1)
@@ -247,7 +248,7 @@ class ToNumber:
             raise ArgumentError(f"ToNumber: got {data_type!r}; wanted a dtype of numbers")
 
     def __call__(self, text: object) -> Array:
-        array = np.asarray(text)
+        array = strings_of("ToNumber", text)
         try:
             convert = float if self.dtype.kind == "f" else int
             found = [convert(str(s)) for s in array.ravel()]

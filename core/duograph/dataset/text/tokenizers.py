@@ -17,7 +17,7 @@ import numpy as np
 from ...call_errors import explain_methods, explaining
 from ...errors import ArgumentError, ArgumentValueError
 from ..rows import Array
-from .vocab import Vocab
+from .vocab import Vocab, strings_of
 
 __all__ = [
     "BasicTokenizer", "BertTokenizer", "NormalizeForm", "PythonTokenizer", "RegexTokenizer",
@@ -418,9 +418,9 @@ class WordpieceTokenizer:
 
         Returns (piece, start, end) for each piece; start and end are offsets in the word's UTF-8
         bytes. A word that cannot be split, or that is too long, is returned as one piece: the token
-        for unknown words if there is one, else the word itself.
+        for unknown words if there is one, else the word itself. An empty word is one empty piece.
         """
-        whole = [(self.unknown or word, 0, len(word.encode()))]
+        whole = [(self.unknown or word if word else "", 0, len(word.encode()))]
         if len(word.encode()) > self.longest:
             return whole
         found: list[Token] = []
@@ -438,7 +438,7 @@ class WordpieceTokenizer:
         return found or whole
 
     def __call__(self, text: object) -> Tokens:
-        words = [str(w) for w in np.atleast_1d(np.asarray(text))]
+        words = [str(w) for w in np.atleast_1d(strings_of("WordpieceTokenizer", text))]
         return made([p for w in words for p in self.pieces(w)], self.with_offsets)
 
 

@@ -34,11 +34,30 @@ def _words(owner: str, name: str, words: object) -> list[str]:
 
 
 def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
-    """Return the lines of a UTF-8 file without line ends; `owner` is the caller, for messages."""
+    """Return the lines of a UTF-8 file without line ends; `owner` is the caller, for messages.
+
+    Only a line feed, or carriage return and line feed, ends a line: words may have the other
+    characters at which `str.splitlines` splits.
+    """
     try:
-        return pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+        lines = pathlib.Path(path).read_bytes().decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentValueError(f"{owner}: cannot read {path!s} ({error})") from None
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def strings_of(owner: str, text: object) -> Array:
+    """Return strings, or bytes that are decoded, as an array of strings.
+
+    Raises:
+        ArgumentError: the array holds something else; `owner` is the transform, for the message.
+    """
+    array = np.asarray(text)
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    if array.dtype.kind != "U" and array.size:
+        raise ArgumentError(f"{owner}: got {array.dtype}; wanted strings")
+    return array
 
 
 @explaining
@@ -120,7 +139,7 @@ class Vocab:
     ) -> Vocab:
         """Return a vocabulary of the words of a file, one at the beginning of each line.
 
-        Lines without a word are skipped.
+        An empty line is the word "", so that the ids are the numbers of the lines.
 
         Args:
             file_path: path of a UTF-8 text file.
@@ -136,7 +155,7 @@ class Vocab:
         lines = _lines("Vocab.from_file", file_path)[:vocab_size]
         words = [line.split(delimiter)[0] if delimiter else line for line in lines]
         try:
-            return cls.from_list([w for w in words if w], special_tokens, special_first)
+            return cls.from_list(words, special_tokens, special_first)
         except ArgumentValueError as error:
             raise ArgumentValueError(f"Vocab.from_file: {file_path!s}: {error}") from None
 
@@ -237,7 +256,7 @@ class Lookup:
         self.dtype = as_dtype(data_type).np
 
     def __call__(self, text: object) -> Array:
-        array = np.asarray(text)
+        array = strings_of("Lookup", text)
         found = []
         for token in array.ravel().tolist():
             i = self.ids.get(token, self.unknown)
@@ -367,7 +386,7 @@ class ToVectors:
             )
 
     def __call__(self, text: object) -> Array:
-        array = np.asarray(text)
+        array = strings_of("ToVectors", text)
         found = [self._vector(str(token)) for token in array.ravel()]
         return np.array(found, np.float32).reshape(*array.shape, self.vectors.size)
 

@@ -80,7 +80,7 @@ class OneHot:
     """One-hot encoding of labels (`mindspore.dataset.transforms.OneHot`).
 
     Raises:
-        ValueError: `num_classes` is below 1, or a label is not in [0, num_classes).
+        ValueError: `num_classes` is below 1, or a label is no whole number in [0, num_classes).
 
     Examples:
         >>> import numpy as np
@@ -98,6 +98,8 @@ class OneHot:
         label = np.asarray(label)
         if label.size and (label.min() < 0 or label.max() >= self.num_classes):
             raise ArgumentValueError(f"OneHot: got {label} for {self.num_classes} classes")
+        if label.dtype.kind not in "iub" and (label != np.floor(label)).any():
+            raise ArgumentValueError(f"OneHot: got {label}; wanted whole numbers")
         if label.ndim == 2 and label.shape[1] == 1:
             label = label[:, 0]
         rows = np.eye(self.num_classes, dtype=label.dtype)[label.astype(np.int64)]

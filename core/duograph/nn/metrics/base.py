@@ -35,6 +35,14 @@ def check_labels(owner: str, labels: Array, classes: int, what: str = "label") -
     return flat.astype(np.int64)
 
 
+def wide(values: Array) -> Array:
+    """Return an array as float64, unless its own dtype holds differences and squares of values.
+
+    Those of small ints wrap around, and those of float16 become infinite.
+    """
+    return values if values.dtype.kind in "fc" and values.itemsize > 2 else values.astype(float)
+
+
 class Metric:
     """Base class (`mindspore.train.Metric`): `clear`, then `update` for every batch, then `eval`.
 
@@ -137,16 +145,18 @@ class EvaluationBase(Metric):
                 f"wanted 'classification' or 'multilabel'"
             )
         self._type = eval_type
+        self._classes: int | None = None  # of the batches since the last `clear`
         self.clear()
 
     def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
         """Check a metric's predictions and labels; return them with class numbers as labels.
 
         Predictions (N, C, ...) go with labels (N, ...). One-hot labels of the predictions' shape
-        are converted to class numbers. Multilabel inputs are returned unchanged.
+        are converted to class numbers. Multilabel inputs, zeros and ones, are returned unchanged.
 
         Raises:
-            ValueError: shapes that do not fit.
+            ValueError: shapes that do not fit, multilabel inputs that are not 0 or 1, or another
+                number of classes than in the batches before.
             IndexError: a label that is no class.
         """
         owner = type(self).__name__
@@ -156,6 +166,14 @@ class EvaluationBase(Metric):
                     f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
                     f"wanted the same"
                 )
+            for what, values in (("predictions", y_pred), ("labels", y)):
+                wrong = values[(values != 0) & (values != 1)]
+                if wrong.size:
+                    raise ArgumentValueError(
+                        f"{owner}.update: got {wrong[0]} in the {what} with "
+                        "eval_type='multilabel'; wanted 0 or 1, such as (probabilities > 0.5)"
+                    )
+            self._check_classes(y_pred)
             return y_pred, y
         if y_pred.ndim == y.ndim and y_pred.shape == y.shape and y.ndim > 1:
             y = y.argmax(1)
@@ -171,4 +189,16 @@ class EvaluationBase(Metric):
                 "of the predictions"
             )
         check_labels(f"{owner}.update", y, y_pred.shape[1])
+        self._check_classes(y_pred)
         return y_pred, y
+
+    def _check_classes(self, y_pred: Array) -> None:
+        """Raise unless predictions (N, C, ...) have as many classes as those of earlier batches."""
+        classes = y_pred.shape[1]
+        if self._classes not in (None, classes):
+            raise ArgumentValueError(
+                f"{type(self).__name__}.update: predictions have shape {y_pred.shape}, that is "
+                f"{classes} classes, after batches of {self._classes}; wanted the same number, or "
+                "clear() first"
+            )
+        self._classes = classes

@@ -14,7 +14,7 @@ from ...call_errors import explaining
 from ...errors import ArgumentValueError
 from .. import _check
 from .._types import Array
-from .base import EvaluationBase, Metric, MetricError, check_labels
+from .base import EvaluationBase, Metric, MetricError, check_labels, wide
 
 __all__ = [
     "Accuracy",
@@ -61,6 +61,7 @@ class Accuracy(EvaluationBase):
         super().__init__(eval_type)
 
     def clear(self) -> None:
+        self._classes = None
         self._correct = 0
         self._total = 0
 
@@ -85,6 +86,7 @@ class _Counts(EvaluationBase):
     """Base class of metrics that count the true positives, predictions and labels per class."""
 
     def clear(self) -> None:
+        self._classes = None
         self._true = np.zeros(0)
         self._predicted = np.zeros(0)
         self._actual = np.zeros(0)
@@ -498,6 +500,7 @@ class Dice(Metric):
                 f"Dice.update: predictions have shape {y_pred.shape} and labels {y.shape}; wanted "
                 "the same"
             )
+        y_pred, y = wide(y_pred), wide(y)
         joint = float((y_pred * y).sum())
         union = float((y_pred**2).sum() + (y**2).sum())
         self._sum += 2 * joint / (union + self.smooth)

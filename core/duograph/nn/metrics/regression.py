@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ArgumentValueError, ShapeError
 from .._types import Array
-from .base import Metric
+from .base import Metric, wide
 from .classification import no_batches_error
 
 __all__ = ["Loss", "MAE", "MSE", "CosineSimilarity"]
@@ -69,7 +69,7 @@ class _Distance(Metric):
         raise NotImplementedError
 
     def update(self, *inputs: object) -> None:
-        y_pred, y = self._inputs(inputs, 2)
+        y_pred, y = map(wide, self._inputs(inputs, 2))
         self._sum += self._error(y_pred, y.reshape(y_pred.shape))
         self._samples += y.shape[0]
 

@@ -12,7 +12,7 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
 from .._types import Decay, Params, Rate
-from .optimizer import DecayNow, Gradients, Optimizer
+from .optimizer import DecoupledDecay, Optimizer
 
 __all__ = ["Adam", "AdamWeightDecay", "AdaMax", "LazyAdam", "AdamOffload"]
 
@@ -162,7 +162,7 @@ class AdamOffload(LazyAdam):
     """
 
 
-class AdamWeightDecay(Optimizer):
+class AdamWeightDecay(DecoupledDecay):
     """Adam without bias correction, with decoupled weight decay (`mindspore.nn.AdamWeightDecay`).
 
     `p = p - lr * (m / (sqrt(v) + eps) + weight_decay * p)`.
@@ -195,17 +195,8 @@ class AdamWeightDecay(Optimizer):
         super().__init__(learning_rate, params, weight_decay)
         _betas("AdamWeightDecay", beta1, beta2, eps)
         self.beta1, self.beta2, self.eps = beta1, beta2, eps
-        self._current_decay: DecayNow = 0.0
         self.moments1 = self._state("adam_m")
         self.moments2 = self._state("adam_v")
-
-    def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients unchanged, and store this step's weight decay.
-
-        The method `update` applies the stored weight decay to the Parameter directly.
-        """
-        self._current_decay = self._decay_now()
-        return tuple(gradients)
 
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
@@ -214,9 +205,8 @@ class AdamWeightDecay(Optimizer):
         new, m1, v1 = ops.adam_weight_decay_step(
             param, m, v, grad, lr, self.beta1, self.beta2, self.eps, decay, scale
         )
-        if self.dynamic_weight_decay and self.decay_flags[i]:
-            rate = self._current_decay
-            rate = rate[i] if isinstance(rate, tuple) else rate
+        rate = self.decay_of(i, decay)
+        if isinstance(rate, Tensor):
             new = new - param * (lr * rate)
         self.write(param, new)
         m.set_data(m1)

@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from .. import _check
 from .._types import Decay, Params, Rate
 from ..cell import Cell
-from .optimizer import Optimizer
+from .optimizer import DecoupledDecay, Optimizer
 
 __all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "ASGD",
            "ProximalAdagrad"]  # fmt: skip
@@ -219,7 +219,7 @@ class FTRL(Optimizer):
 
     Args:
         params, learning_rate, loss_scale, weight_decay: see `Optimizer`; the rate is a constant
-            above 0.
+            above 0, and the decay concerns Parameters of any name.
         initial_accum: initial value of the accumulator.
         lr_power: exponent by which the rate depends on the accumulator, 0 or less.
         l1, l2: strengths of the regularisation.
@@ -250,6 +250,8 @@ class FTRL(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
             raise ArgumentError("FTRL: got a changing learning_rate; wanted one number")
+        if not self.is_group:
+            self.decay_flags = (True,) * len(self.parameters)
         _check.in_range("FTRL", "initial_accum", initial_accum, 0)
         self.lr_power = _check.in_range("FTRL", "lr_power", lr_power, None, 0)
         self.l1 = _check.in_range("FTRL", "l1", l1, 0)
@@ -274,7 +276,7 @@ def _norm(x: Tensor) -> Tensor:
     return ops.sqrt(ops.square(x).sum())
 
 
-class Lamb(Optimizer):
+class Lamb(DecoupledDecay):
     """Lamb (You et al., 2020; `mindspore.nn.Lamb`).
 
     Adam whose step is scaled, for each Parameter, to the norm of the weights.
@@ -322,8 +324,9 @@ class Lamb(Optimizer):
         m_hat = m1 / (1.0 - self.beta1**step)
         v_hat = v1 / (1.0 - self.beta2**step)
         direction = m_hat / (ops.sqrt(v_hat) + self.eps)
-        if decay:
-            direction = direction + param * decay
+        rate = self.decay_of(i, decay)
+        if isinstance(rate, Tensor) or rate:
+            direction = direction + param * rate
         w_norm, g_norm = self._norms(i, param, direction)
         one = ops.ones_like(w_norm)
         safe = ops.where(g_norm > 0, g_norm, one)

@@ -33,7 +33,7 @@ from .parameter_groups import (
 )
 from .sharding import Sharding, sharding_of
 
-__all__ = ["Optimizer"]
+__all__ = ["DecoupledDecay", "Optimizer"]
 
 Gradients: TypeAlias = "Sequence[Tensor | None]"
 DecayGroups: TypeAlias = "Decay | tuple[Decay, ...]"  # one for all, or one per Parameter
@@ -62,8 +62,8 @@ class Optimizer(Cell):
             ``grad_centralization``; one group may be ``{"order_params": ...}``, the order of the
             gradients.
         weight_decay: number, or a Cell from global_step to a number; its product with the weights
-            is added to the gradient. Without groups, Parameters with ``beta`` or ``gamma`` in
-            their names are exempt.
+            is added to the gradient, before that is centralised. Without groups, Parameters with
+            ``beta`` or ``gamma`` in their names are exempt.
         loss_scale: factor of the loss, by which gradients are divided.
 
     Attributes:
@@ -146,7 +146,7 @@ class Optimizer(Cell):
         """
         if type(self).construct is not Optimizer.construct:
             return "its `construct` takes whole gradients"
-        if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
+        if self._centralizes():
             return "grad_centralization takes means of whole gradients"
         return self.needs_whole
 
@@ -410,14 +410,14 @@ class Optimizer(Cell):
         params = self.parameters
         self._check_gradients(gradients)
         lr = self.get_lr()
-        if self.dynamic_weight_decay:
+        if self._decays_before_update():
             gradients = self.decay_weight(gradients)
             decays: Any = (0.0,) * len(params)
         elif self.is_group:
             decays = self._decay
         else:
             decays = [self._decay if flag else 0.0 for flag in self.decay_flags]
-        if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
+        if self._centralizes():
             gradients = self.gradients_centralization(gradients)
         self.global_step.set_data(self.global_step + self._one)
         self.begin_step()
@@ -437,6 +437,17 @@ class Optimizer(Cell):
         if self.sharding is not None:
             self.sharding.write(updated)
         return True
+
+    def _centralizes(self) -> bool:
+        """Return whether a group has ``grad_centralization`` set."""
+        return isinstance(self.grad_centralization, tuple) and any(self.grad_centralization)
+
+    def _decays_before_update(self) -> bool:
+        """Return whether `construct` calls `decay_weight`, instead of passing decays to `update`.
+
+        It does if the decay is not a number. Gradients that are centralised include it too.
+        """
+        return self.dynamic_weight_decay or self._centralizes()
 
     def begin_step(self) -> None:
         """Prepare an optimiser step, before the first Parameter update.
@@ -540,3 +551,27 @@ class Optimizer(Cell):
                 f"{type(self).__name__}.target: got {value!r}; the updates run on {self.target!r}, "
                 "the device of the Parameters"
             )
+
+
+class DecoupledDecay(Optimizer):
+    """Base class of optimisers whose weight decay is no part of the gradients."""
+
+    _current_decay: DecayNow = 0.0
+
+    def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
+        """Return the gradients unchanged, and store this step's weight decay for `decay_of`."""
+        self._current_decay = self._decay_now()
+        return tuple(gradients)
+
+    def _decays_before_update(self) -> bool:
+        return self.dynamic_weight_decay
+
+    def decay_of(self, i: int, decay: float) -> float | Tensor:
+        """Return this step's weight decay of Parameter number `i`; `update` calls it.
+
+        `decay` is the argument of `update`, which is 0 where the decay is not a number.
+        """
+        if not self.dynamic_weight_decay or not self.decay_flags[i]:
+            return decay
+        now = self._current_decay
+        return now[i] if isinstance(now, tuple) else now

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ... import ops
 from ...autodiff.transforms import value_and_grad
+from ...dtype import float32, float64
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
@@ -174,7 +175,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             lambda *xs: self._scaled(scale, *xs), None, self.weights, has_aux=True
         )(*inputs)
         loss = loss[1]
-        grads = self.grad_reducer(tuple(g / scale.astype(g.dtype) for g in grads))
+        grads = self.grad_reducer(tuple(divided(g, scale) for g in grads))
         overflow = self.get_overflow_status(None, grads)
         overflow = self.process_loss_scale(overflow)
         if not bool(overflow):
@@ -218,6 +219,16 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         if self.loss_scaling_manager is not None:
             return self.loss_scaling_manager(self.scale_sense, overflow)
         return overflow
+
+
+def divided(gradient: Tensor, scale: Tensor) -> Tensor:
+    """Return a gradient divided by the loss scale, computed in float32 or wider.
+
+    In float16, a scale of 65536 is infinite, and would make all gradients 0; the reciprocal of a
+    smaller one has few digits.
+    """
+    wide = float64 if gradient.dtype is float64 else float32
+    return (gradient.astype(wide) / scale.astype(wide)).astype(gradient.dtype)
 
 
 def _flat(value: object) -> list[Tensor]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -75,7 +76,8 @@ class Callback:
 
     A subclass overrides methods named `on_train_*` and `on_eval_*`. By default these methods call
     `begin`, `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, MindSpore's older
-    hooks, which thus run in training and in evaluation.
+    hooks, which thus run in training and in evaluation. A run enters its callbacks as context
+    managers: override `__exit__` to release what must not outlive a run, even one that fails.
 
     Examples:
         >>> from duograph.train import Callback
@@ -209,6 +211,14 @@ class CallbackList(Callback):
                 for name in dir(Callback) if name.startswith("on_eval_")
             )
         ])  # fmt: skip
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Enter all callbacks, as context managers, for a run; exit them at its end or error."""
+        with contextlib.ExitStack() as stack:
+            for cb in self.callbacks:
+                stack.enter_context(cb)
+            yield
 
     def call(self, method: str, run_context: RunContext) -> None:
         """Call the method named `method` of every callback in the list."""

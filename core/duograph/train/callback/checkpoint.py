@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -118,7 +119,8 @@ class ModelCheckpoint(Callback):
 
     Args:
         prefix: prefix of the file names, or a function that returns it. The argument of the
-            function is the state of the run, `RunContext.original_args()`.
+            function is the state of the run, `RunContext.original_args()`. If the folder has
+            checkpoints of this prefix already, ``_1``, or the next free number, is appended to it.
         directory: folder, or a function of the same argument that returns it; the current folder by
             default.
         config: CheckpointConfig; by default it saves every step and keeps five files.
@@ -150,6 +152,8 @@ class ModelCheckpoint(Callback):
                 f"ModelCheckpoint: got config of {type(config).__name__}; wanted a CheckpointConfig"
             )
         self._prefix = prefix
+        if not callable(prefix) and not callable(directory):
+            self._prefix = _free_prefix(prefix, os.fspath(directory or os.getcwd()))
         self._directory = directory
         self._config = config or CheckpointConfig()
         self._latest = ""
@@ -292,6 +296,17 @@ class ModelCheckpoint(Callback):
                 _remove(self._saved.pop(-2))
             else:
                 self._last_kept = time.time()
+
+
+def _free_prefix(prefix: str, folder: str) -> str:
+    """Return `prefix`, with the next free ``_NUMBER`` if `folder` has checkpoints of that prefix.
+
+    The files of an earlier run are thus neither overwritten nor mixed with those of the new run.
+    """
+    name = re.compile(rf"{re.escape(prefix)}(?:_(\d+))?-.*\.(?:ckpt|safetensors)")
+    files = os.listdir(folder) if os.path.isdir(folder) else []
+    found = [int(m[1] or 0) for m in map(name.fullmatch, files) if m]
+    return f"{prefix}_{max(found) + 1}" if found else prefix
 
 
 def _remove(path: str) -> None:
