@@ -23,7 +23,7 @@ from ..tensor import Tensor, is_recorded
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay
-from .tape import Node, Output, edge_of, fitted, handle_of
+from .tape import Node, Output, edge_of, fitted, handle_of, with_present_edge
 
 if TYPE_CHECKING:
     from .tape import Cotangent
@@ -275,7 +275,8 @@ class PythonPlan:
             if c is None:
                 given.append(zeros_on(t))
             else:
-                given.append(c if create_graph else Tensor._make(t, c))
+                # a new tensor: the function may write to it
+                given.append(with_present_edge(c) if create_graph else Tensor._make(t, c))
         found = self.function(create_graph, *given)
         if len(found) != len(node.parents):
             raise GradientError(
