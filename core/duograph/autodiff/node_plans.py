@@ -209,7 +209,12 @@ class GraphPlan:
             return made
         if isinstance(residual, Tensor):
             return residual
-        assert isinstance(type_, TensorType)
+        if not isinstance(type_, TensorType):
+            raise GradientError(
+                f"{self.name}: got a pullback to differentiate that was made before, of a compiled "
+                "function with a loop or recursion; wanted the call of vjp inside the function "
+                "that is differentiated"
+            )
         return Tensor._make(type_.on(self.device), residual)
 
 

@@ -37,7 +37,7 @@ from .tape import (
     with_present_edge,
 )
 
-__all__ = ["Recording", "detached", "ones_of", "record"]
+__all__ = ["Recording", "detached", "differentiable_pullbacks", "ones_of", "record"]
 
 
 class Recording:
@@ -313,6 +313,20 @@ def record(
                 )
             run.result = mapped(result, detached) if depth == 1 else result
     return run
+
+
+@contextmanager
+def differentiable_pullbacks() -> Iterator[Callable[[Any], Any]]:
+    """Return a context manager in which the tape records functions so that pullbacks can be, too.
+
+    It yields a function that detaches the tensors of a result from the tape, for use afterwards.
+    Within an enclosing derivative, or while compiling, this is so already and nothing changes.
+    """
+    if staged_builder() is not None or thread_state.derivative_depth:
+        yield lambda result: result
+        return
+    with DerivativeScope():
+        yield lambda result: mapped(result, detached)
 
 
 def main_result(fn: object, result: object) -> object:

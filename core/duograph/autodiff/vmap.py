@@ -51,7 +51,7 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
             raise ArgumentValueError(
                 f"vmap: got {len(args)} arguments and in_axes={in_axes!r}; wanted one axis each"
             )
-        sizes = {}
+        sizes: list[tuple[int, int]] = []  # length of a mapped axis, and its argument
         for i, (x, axis) in enumerate(zip(args, axes, strict=True)):
             for t, a in _leaves(x, axis):
                 if not -t.ndim <= a < t.ndim:
@@ -59,16 +59,17 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
                         f"vmap: got in_axes {a} for argument {i} of shape {t.shape}; wanted "
                         + (f"{-t.ndim} to {t.ndim - 1}" if t.ndim else "None: it has no axis")
                     )
-                sizes[i] = t.shape[a]
+                sizes.append((t.shape[a], i))
         if not sizes:
             raise ArgumentValueError("vmap: got no argument to map over; wanted an axis in in_axes")
-        if len(set(sizes.values())) > 1:
-            each = " and ".join(f"{n} for argument {i}" for i, n in sizes.items())
+        lengths = {n for n, _ in sizes}
+        if len(lengths) > 1:
+            each = " and ".join(f"{n} for argument {i}" for n, i in sizes)
             raise ArgumentValueError(
                 f"vmap: got mapped axes of lengths {each}; wanted one length, or None in in_axes "
                 "for an argument that is the same in all calls"
             )
-        (count,) = set(sizes.values())
+        (count,) = lengths
         if count == 0:
             raise ArgumentValueError(
                 "vmap: got a mapped axis of length 0; wanted at least one item"
@@ -128,7 +129,8 @@ def _item(value: Any, axis: Axes, k: int) -> object:
         return value
     if isinstance(value, (tuple, list)):
         pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
-        return type(value)(_item(v, a, k) for v, a in pairs)
+        items = [_item(v, a, k) for v, a in pairs]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     index = (slice(None),) * (axis % value.ndim) + (k,)
     return value[index]
 
