@@ -231,6 +231,48 @@ def test_a_bprop_that_uses_its_result_is_differentiated(layer, order, compiled):
     np.testing.assert_allclose(program(x).asnumpy(), wanted, rtol=1e-4)
 
 
+def one_result(x):
+    return Sigmoid()(x)
+
+
+def two_results(x):
+    return SigmoidAndDouble()(x)[0]
+
+
+def primitive_of_two(x):
+    return ops.qr(x.reshape(2, 1))[1].reshape(1)  # Q and R, whose gradient uses both
+
+
+def primitive_alone(x):
+    return -ops.sqrt((x * x).sum()).reshape(1)
+
+
+@pytest.mark.parametrize("pair", [(one_result, two_results), (primitive_alone, primitive_of_two)])
+def test_a_hook_gets_the_whole_gradient_of_one_of_several_results(pair):
+    """The second derivative uses the result twice: in the program, and in its own gradient."""
+
+    def outcome(layer):
+        seen = []
+
+        def f(x):
+            y = layer(x)
+
+            def hook(g):
+                seen.append(g.asnumpy().copy())
+                return g * 3
+
+            y.register_hook(hook)
+            return (y * y).sum()
+
+        found = grad(lambda x: (grad(f)(x) ** 2).sum())(Tensor([0.6, -0.8]))
+        return [*seen, found.asnumpy()]
+
+    alone, among = outcome(pair[0]), outcome(pair[1])
+    assert len(alone) == len(among)
+    for a, b in zip(alone, among, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
 class WritesItsGradient(nn.Cell):
     def construct(self, x):
         return x * 2

@@ -24,7 +24,7 @@ from ..tensor import Tensor, is_recorded
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .activity import lost_in_bprop
-from .node_plans import PythonPlan
+from .node_plans import OwnResult, PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of
 from .rule_checks import check_function
@@ -177,7 +177,7 @@ def _one_node(
         if create_graph:
             node = node_of()
             assert node is not None  # it runs this function
-            result = _with_edges(values, node, level)
+            result = _with_edges(values, level, [own.edge_in(node) for own in owns])
         dout = douts if several else douts[0]
         return _per_argument(name, defined_at(rule), args, bprop(*given, result, dout))
 
@@ -192,18 +192,21 @@ def _one_node(
     )
     node = Node(plan, parents, (), level > 1)
     node_of = weakref.ref(node)  # the plan of a node must not keep the node alive
-    return _with_edges(values, node, level)
+    owns = [OwnResult(t._type, t._buf, i if len(outs) > 1 else None) for i, t in enumerate(outs)]
+    edges = [own.edge_in(node) for own in owns]
+    for own, edge in zip(owns, edges, strict=True):
+        if isinstance(edge, Output):
+            own.recorded_as(edge)
+    return _with_edges(values, level, edges)
 
 
-def _with_edges(values: Any, node: Node, level: int) -> Any:
-    """Return copies of the results of a call, recorded at `level` as the results of a tape node."""
-    several = node.plan.n_results > 1
-    counter = iter(range(node.plan.n_results))
+def _with_edges(values: Any, level: int, edges: Sequence[Edge]) -> Any:
+    """Return copies of the results of a call, recorded at `level` with the given tape edges."""
+    items = iter(edges)
 
     def with_edge(t: Tensor) -> Tensor:
         made = Tensor._make(t._type.on(t._type.device, level), t._buf)
-        i = next(counter)
-        made._edge = Output(node, i) if several else node
+        made._edge = next(items)
         return made
 
     return mapped(values, with_edge)

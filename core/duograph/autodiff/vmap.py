@@ -130,7 +130,8 @@ def _item(value: Any, axis: Axes, k: int) -> object:
     if isinstance(value, (tuple, list)):
         pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
         items = [_item(v, a, k) for v, a in pairs]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        kind: Any = type(value)
+        return kind(*items) if hasattr(value, "_fields") else kind(items)
     index = (slice(None),) * (axis % value.ndim) + (k,)
     return value[index]
 
