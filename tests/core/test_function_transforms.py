@@ -129,3 +129,11 @@ def test_a_pullback_of_a_loop_that_is_differentiated_later_is_refused():
     with pytest.raises(ms.errors.GradientError, match="wanted the call of vjp inside the function"):
         grad(lambda s: pull(s)[0] * s)(Tensor(1.0))
     assert float(pull(Tensor(1.0))[0].asnumpy()) == 216
+
+
+def test_errors_of_vjp_name_vjp():
+    _, pull = vjp(lambda x: (x, x), X)
+    with pytest.raises(ms.errors.ArgumentError, match=r"^vjp: got 1 Tensors as cotangents of 2"):
+        pull(ONES)
+    with pytest.raises(ms.errors.ArgumentError, match=r"^vjp: got Tensor among the weights"):
+        vjp(lambda x: x, X, weights=[X])

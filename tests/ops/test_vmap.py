@@ -68,6 +68,12 @@ def test_axes_that_do_not_fit_a_nested_argument_are_refused():
         run((x, x))
 
 
+@pytest.mark.parametrize("axis", [True, 1.0, "0", (True,), ((0, None),)])
+def test_axes_of_arguments_are_ints(axis):
+    with pytest.raises((TypeError, ValueError), match=r"vmap: got .* wanted"):
+        ms.vmap(lambda x: x * 2, axis)(ms.Tensor(X))
+
+
 Point = collections.namedtuple("Point", "x y")
 MAPPED = {
     "lengths in one argument": (lambda p: p[0], [(X, X[:1])], "2 for argument 0 and 1 for"),

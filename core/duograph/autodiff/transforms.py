@@ -294,14 +294,14 @@ def vjp(
         (Tensor(shape=[], dtype=Float32, value= 3), Tensor(shape=[], dtype=Float32, value= 2))
     """
     _check_callable("vjp", fn)
-    params, one_weight = _weights(weights)
+    params, one_weight = _weights(weights, "vjp")
     positions = [i for i, x in enumerate(inputs) if has_tensor(x)]
     if not positions and weights is None:
         raise ArgumentError("vjp: got no Tensor among the inputs; wanted at least one, or weights")
     recorded: Recording = record(fn, inputs, {}, positions, params, has_aux)
 
     def pullback(*cotangents: object) -> object:
-        found = recorded.pull(_cotangents(recorded.outputs, cotangents))
+        found = recorded.pull(_cotangents(recorded.outputs, cotangents, "vjp"))
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
         of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)

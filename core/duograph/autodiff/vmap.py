@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..errors import ArgumentError, ArgumentValueError
 from ..ops.joining import stack
 from ..tensor import Tensor
@@ -112,8 +114,10 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
     if isinstance(value, (tuple, list)):
         pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
         return [pair for v, a in pairs for pair in _leaves(v, a)]
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+        raise ArgumentError(f"vmap: got {axis!r} in in_axes; wanted an int or None")
     if isinstance(value, Tensor):
-        return [(value, int(axis))]  # type: ignore[arg-type]
+        return [(value, int(axis))]
     raise ArgumentError(
         f"vmap: got {type(value).__name__} for a mapped argument; wanted a Tensor, or None as its "
         "axis"
