@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -96,15 +96,20 @@ def cached_call(function: F) -> F:
         key: tuple[Hashable, ...], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> object:
         result = guarded(*args, **kwargs)
+        if not all([_has_exact_key(x) for x in (*args, *kwargs.values())]):
+            return result
         if key not in seen:
             if len(seen) >= _LIMIT:
                 seen.clear()
                 table.clear()
-            if all(_has_exact_key(x) for x in (*args, *kwargs.values())):
-                seen.add(key)
+            seen.add(key)
         elif key == _key(args, kwargs):
             prepared = runtime_state.prepare_call(function, args, kwargs, result)
-            table[key] = function if prepared is None else prepared
+            if prepared is None:
+                prepared = function
+            elif any(x.__class__ in (tuple, list) for x in (*args, *kwargs.values())):
+                prepared = _with_exact_items(prepared, guarded)
+            table[key] = prepared
         else:  # the call moved an operand to a device
             table[key] = function
         return result
@@ -136,6 +141,34 @@ def cached_call(function: F) -> F:
     copy_identity(function, call)
     call.uncached = function  # type: ignore[attr-defined]
     return cast("F", call)
+
+
+def _with_exact_items(
+    prepared: Callable[..., object], function: Callable[..., object]
+) -> Callable[..., object]:
+    """Return a function that calls `prepared` if its sequences have only exact items.
+
+    Otherwise, it calls `function`. The key of (1, 1), with which `prepared` was stored, equals that
+    of (True, 1.0), and `function` may refuse these or return another dtype.
+    """
+
+    def call(*args: object, **kwargs: object) -> object:
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if (x.__class__ is tuple or x.__class__ is list) and not _exact_items(x):
+                return function(*args, **kwargs)
+        return prepared(*args, **kwargs)
+
+    return call
+
+
+def _exact_items(items: Any) -> bool:
+    """Return whether a sequence has only ints, strings, None, and tuples of these as items."""
+    for x in items:
+        kind = x.__class__
+        if kind is int or kind is str or x is None or (kind is tuple and _exact_items(x)):
+            continue
+        return False
+    return True
 
 
 def refuse_operand(
@@ -204,16 +237,13 @@ def _key(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Hashable,
 def _has_exact_key(value: object) -> bool:
     """Return whether an argument may be part of a cache key.
 
-    Every equal argument of the same class must lead to the same result. So a float or complex
-    number may be neither zero (0.0 equals -0.0) nor NaN, which equals nothing. The key does not
-    have the classes of items (1 equals 1.0 and True). So a sequence may hold only ints, strings,
-    None and tuples of these.
+    Every equal argument of the same class must lead to the same result. So a float, or a part of a
+    complex number, may be neither zero (0.0 equals -0.0) nor NaN, which equals nothing. The key
+    does not have the classes of items (1 equals 1.0 and True). So a sequence may hold only ints,
+    strings, None and tuples of these.
     """
     if isinstance(value, (tuple, list)):
-        return value.__class__ in (tuple, list) and all(
-            x.__class__ in (int, str, type(None)) or (x.__class__ is tuple and _has_exact_key(x))
-            for x in value
-        )
-    return not isinstance(value, (float, complex, np.inexact)) or bool(
-        value != 0 and value == value
-    )
+        return value.__class__ in (tuple, list) and _exact_items(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return _has_exact_key(value.real) and _has_exact_key(value.imag)
+    return not isinstance(value, (float, np.inexact)) or bool(value != 0 and value == value)

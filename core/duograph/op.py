@@ -59,6 +59,8 @@ class _NoGrad:
 
 
 NO_GRAD = _NoGrad()
+# Classes of attributes whose equal values may differ: 0.0 equals -0.0, and 1.0 equals 1.
+_INEXACT = (float, complex)
 
 
 # Each with the calls of the other form; see `exchange_tables`.
@@ -377,16 +379,16 @@ class Op:
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
         """Return the cache key of an op's prepared call for given types and attributes.
 
-        Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
-        makes NaN equal to itself. For an op without operands the key has the device that the thread
-        chose, if any.
+        Floats and complex numbers are replaced by their repr, which distinguishes 1.0 from 1 and
+        -0.0 from 0.0 and makes NaN equal to itself. For an op without operands the key has the
+        device that the thread chose, if any.
         """
         if not types and thread_state.device is not None:
             return (thread_state.device, *map(repr, attributes.values()))
         if attributes:
             return (
                 *types,
-                *[repr(v) if v.__class__ is float else v for v in attributes.values()],
+                *[repr(v) if v.__class__ in _INEXACT else v for v in attributes.values()],
             )
         if len(types) == 1 and not self.variadic:
             return types[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -80,7 +80,9 @@ class Parameter(Tensor):
         Parameter (name=w, shape=(1,), dtype=Float32, requires_grad=True)
     """
 
-    _recording: int = 0
+    # levels of the derivatives that record the Parameter now, and its edge on their tapes
+    _recording: tuple[int, ...] = ()
+    _leaf: Any = None
     part: Part | None = None  # set where it holds one rank's part of a tensor
     # How the value is divided among ranks: `_plan` is what the user asks for, `_placement` that of
     # a Parameter of which this rank holds a part.

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._tensor_methods import TensorMethods
+    from .autodiff.tape import Hook
     from .backend.prepared import Handle
     from .dtype import DTypeLike
 else:
@@ -115,7 +116,7 @@ class Tensor(TensorMethods):
     _type: TensorType
     _buf: Handle
     _edge: Any
-    _hooks: list[Callable[[Tensor], object]]
+    _hooks: list[Hook]
     _init: Any
 
     def __init__(
@@ -218,6 +219,8 @@ class Tensor(TensorMethods):
             return
         if other._type.device is None:
             materialise(other)
+        elif other._type.level:
+            other = other.value()  # of a Parameter, whose leaf belongs to the Parameter alone
         if watched:
             release(self._buf)
         self._buf = other._buf

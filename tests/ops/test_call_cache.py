@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from duograph import ops
 from duograph.call_cache import cached_call, clear_cached_calls
+from duograph.op import drop_tables
 
 A = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
 LABELS = np.arange(4, dtype=np.int32)
@@ -214,3 +215,47 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+# Arguments that are equal keys and not the same arguments. Each is called with both of a pair in
+# turn, which caches one; a refusal is a result too.
+PLACED, PLACED_LABELS = ms.Tensor(A) * 1, ms.Tensor(LABELS) * 1  # calls on host data are not cached
+EQUAL = {
+    "bool axis": (lambda v: ops.sum(PLACED, v), ((1,), (True,))),
+    "float axis": (lambda v: ops.mean(PLACED, v), ([1], [1.0])),
+    "keyword": (lambda v: ops.argmin(PLACED, axis=v), (1, True)),
+    "bool shift": (lambda v: ops.roll(PLACED, shifts=v), ((1,), (True,))),
+    "float sections": (lambda v: ops.tensor_split(PLACED, v), ([1, 2], [1.0, 2.0])),
+    "data": (lambda v: ops.clamp(PLACED_LABELS, v), ([1, 2, 1, 0], [1.0, 2.0, 1.0, 0.0])),
+    "zero": (lambda v: ops.full((2,), v), (0.0, -0.0)),
+    "real part": (lambda v: ops.full((2,), v), (1j, complex(-0.0, 1.0))),
+    "imaginary part": (lambda v: ops.full((2,), v), (1 + 0j, complex(1.0, -0.0))),
+    "operand": (lambda v: ops.where(PLACED > 0, v, 0), (1j, complex(-0.0, 1.0))),
+    "int, float, bool": (lambda v: ops.full((2,), v), (1, 1.0, True)),
+    "scalar classes": (lambda v: ops.full((2,), v), (1.0, np.float64(1), np.float32(1))),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_arguments_of_other_classes_are_other_calls(name, backwards):
+    call, values = EQUAL[name]
+
+    def outcome(value):
+        try:
+            found = call(value)
+        except (TypeError, ValueError) as error:
+            return type(error)
+        parts = found if isinstance(found, tuple) else (found,)
+        return [(t.dtype, t.shape, t.asnumpy().tobytes()) for t in parts]
+
+    values = values[::-1] if backwards else values
+    wanted = []
+    for value in values:
+        drop_tables()
+        wanted.append(outcome(value))
+    drop_tables()
+    for value in values:
+        for _ in range(4):
+            outcome(value)
+        assert [outcome(v) for v in values] == wanted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import duograph as ms
 import numpy as np
 import pytest
@@ -64,3 +66,36 @@ def test_axes_that_do_not_fit_a_nested_argument_are_refused():
     run = ms.vmap(lambda pair: pair[0] + pair[1], ((0, 0, 0),))
     with pytest.raises(ValueError, match=r"in_axes \(0, 0, 0\) for an argument of 2 items"):
         run((x, x))
+
+
+@pytest.mark.parametrize("axis", [True, 1.0, "0", (True,), ((0, None),)])
+def test_axes_of_arguments_are_ints(axis):
+    with pytest.raises((TypeError, ValueError), match=r"vmap: got .* wanted"):
+        ms.vmap(lambda x: x * 2, axis)(ms.Tensor(X))
+
+
+Point = collections.namedtuple("Point", "x y")
+MAPPED = {
+    "lengths in one argument": (lambda p: p[0], [(X, X[:1])], "2 for argument 0 and 1 for"),
+    "lengths in a nested one": (lambda p: p[0], [(X, (X, X[:1]))], "2 for argument 0 and 1 for"),
+    "lengths of two arguments": (lambda a, b: a, [X, X.T], "2 for argument 0 and 3 for argument 1"),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ms.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", MAPPED)
+def test_mapped_axes_of_different_lengths_are_refused(name, wrap):
+    function, args, text = MAPPED[name]
+
+    def tensors(v):
+        return tuple(map(tensors, v)) if isinstance(v, tuple) else ms.Tensor(v)
+
+    with pytest.raises(ValueError) as caught:
+        wrap(ms.vmap(function))(*map(tensors, args))
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("nest", [lambda a, b: (a, b), lambda a, b: [a, b], Point])
+def test_containers_of_mapped_tensors(nest):
+    found = ms.vmap(lambda p: p[0] + 10 * p[1])(nest(ms.Tensor(X), ms.Tensor(X[:, 0])))
+    np.testing.assert_array_equal(found.asnumpy(), X + 10 * X[:, :1])

@@ -8,6 +8,7 @@ eager tape; compiled functions handle `bprop` themselves.
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,11 +24,11 @@ from ..tensor import Tensor, is_recorded
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .activity import lost_in_bprop
-from .node_plans import PythonPlan
+from .node_plans import OwnResult, PythonPlan
 from .pytrees import mapped, tensors_of
-from .recording import detached, ones_of, with_present_edge
+from .recording import detached, ones_of
 from .rule_checks import check_function
-from .tape import Edge, Node, Output, edge_of, next_sequence
+from .tape import Edge, Hook, Node, Output, edge_of, hooks_of, next_sequence, with_present_edge
 
 __all__ = [
     "Hook", "add_hook", "check_gradient_of", "custom_gradient", "without_residuals",
@@ -156,22 +157,29 @@ def _one_node(
             through the node then raises an error.
     """
     level = max(x._type.level for x in recorded.values())
-    plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     out = mapped(found, detached)
     several = isinstance(out, (tuple, list))
     outs = list(tensors_of(out))
     for t in outs:
         if t._type.device is None:
             commit(t, registry.current_device())
+    # the caller may write to its tensors before the backward pass
+    values = mapped(out, _unrecorded_copy)
     kept = tuple(with_present_edge(x) if isinstance(x, Tensor) else x for x in args)
 
     def backward(create_graph: bool, *douts: Tensor) -> list[Tensor | None]:
         if lost:
             raise lost_in_bprop(name)
-        given = kept if create_graph else plain
-        return _per_argument(
-            name, defined_at(rule), args, bprop(*given, out, douts if several else douts[0])
-        )
+        # new tensors: a bprop may write to them, and a backward pass may run again
+        own = with_present_edge if create_graph else _unrecorded_copy
+        given = [own(x) if isinstance(x, Tensor) else x for x in kept]
+        result = mapped(values, _unrecorded_copy)
+        if create_graph:
+            node = node_of()
+            assert node is not None  # it runs this function
+            result = _with_edges(values, level, [own.edge_in(node) for own in owns])
+        dout = douts if several else douts[0]
+        return _per_argument(name, defined_at(rule), args, bprop(*given, result, dout))
 
     plan = PythonPlan(
         backward,
@@ -183,15 +191,30 @@ def _one_node(
         edge_of(recorded[i]) if i in recorded else None for i in range(len(args))
     )
     node = Node(plan, parents, (), level > 1)
-    counter = iter(range(len(outs)))
+    node_of = weakref.ref(node)  # the plan of a node must not keep the node alive
+    owns = [OwnResult(t._type, t._buf, i if len(outs) > 1 else None) for i, t in enumerate(outs)]
+    edges = [own.edge_in(node) for own in owns]
+    for own, edge in zip(owns, edges, strict=True):
+        if isinstance(edge, Output):
+            own.recorded_as(edge)
+    return _with_edges(values, level, edges)
+
+
+def _with_edges(values: Any, level: int, edges: Sequence[Edge]) -> Any:
+    """Return copies of the results of a call, recorded at `level` with the given tape edges."""
+    items = iter(edges)
 
     def with_edge(t: Tensor) -> Tensor:
         made = Tensor._make(t._type.on(t._type.device, level), t._buf)
-        i = next(counter)
-        made._edge = Output(node, i) if len(outs) > 1 else node
+        made._edge = next(items)
         return made
 
-    return mapped(out, with_edge)
+    return mapped(values, with_edge)
+
+
+def _unrecorded_copy(t: Tensor) -> Tensor:
+    """Return a new unrecorded Tensor that shares the buffer of `t`."""
+    return Tensor._make(_unrecorded(t._type), t._buf)
 
 
 def _unrecorded(type_: TensorType) -> TensorType:
@@ -280,21 +303,6 @@ def check_gradient_of(
         )
 
 
-class Hook:
-    """The handle of a gradient hook registered on a Tensor; `remove()` unregisters the hook."""
-
-    def __init__(
-        self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]
-    ) -> None:
-        self._hooks = hooks
-        self._function = function
-
-    def remove(self) -> None:
-        """Unregister the gradient hook; a second call does nothing."""
-        if self._function in self._hooks:
-            self._hooks.remove(self._function)
-
-
 def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
     """Register a function to call with the gradient of `t` once the gradient is complete.
 
@@ -314,14 +322,4 @@ def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
             "register_hook: got a hook inside jit; a compiled function has no place where a hook "
             "could run. Register it outside, or run the function line by line"
         )
-    edge: Edge | None = getattr(t, "_edge", None) if t._type.level else None
-    if edge is not None:
-        if edge.hooks is None:
-            edge.hooks = []
-        hooks = edge.hooks
-    else:
-        if not hasattr(t, "_hooks"):
-            t._hooks = []
-        hooks = t._hooks
-    hooks.append(function)
-    return Hook(hooks, function)
+    return Hook(hooks_of(t), function)

@@ -1,8 +1,8 @@
-"""Jacobian transforms: `jacrev` runs one vjp per row, and `jacfwd` one jvp per column.
+"""Jacobian transforms: `jacrev` pulls back once per row, `jacfwd` pushes forward once per column.
 
-`jacrev` stacks the rows, `jacfwd` the columns. Each can differentiate every function that `vjp`
-can. Users call them as part of the public API. The module computes derivatives only through `vjp`
-and `jvp`.
+`jacrev` stacks the rows, `jacfwd` the columns. Each calls the function once, and can differentiate
+every function that `vjp` can. Users call them as part of the public API. The module computes
+derivatives only through `vjp` and `linearized`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import DType
 from ..errors import ArgumentError
 from ..ops.joining import stack
 from ..ops.movement import reshape
 from ..ops.shape_primitives import transpose_by
 from ..tensor import Tensor
 from .pytrees import tensors_of
-from .transforms import Position, jvp, positions_of, vjp
+from .transforms import Position, linearized, positions_of, vjp
 
 __all__ = ["jacrev", "jacfwd"]
 
@@ -52,8 +53,21 @@ def _basis(like: Tensor) -> list[Tensor]:
     return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
 
 
-def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
-    return reshape(stack(rows, 0), shape)
+def _stacked(rows: list[Tensor], shape: tuple[int, ...], dtype: DType) -> Tensor:
+    """Return the rows stacked to a Tensor of `shape`; without rows, an empty one of `dtype`."""
+    return reshape(stack(rows, 0), shape) if rows else Tensor(np.zeros(shape, dtype.np), dtype)
+
+
+def _only_output(name: str, value: object) -> Tensor:
+    """Return the only Tensor in the value of a function.
+
+    Raises:
+        ArgumentError: the value has several Tensors. `name` is that of the transform.
+    """
+    outputs = list(tensors_of(value))
+    if len(outputs) != 1:
+        raise ArgumentError(f"{name}: the function returned {len(outputs)} Tensors; wanted one")
+    return outputs[0]
 
 
 def _check_positions(name: str, positions: Sequence[int], args: Sequence[object]) -> None:
@@ -74,7 +88,7 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fn` by rows (`mindspore.jacrev`).
 
-    It calls the pullback of `fn`, reverse mode, once per element of the result.
+    It calls `fn` once, and its pullback, reverse mode, once per element of the result.
 
     Args:
         fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with
@@ -99,15 +113,12 @@ def jacrev(
         chosen = tuple(args[i] for i in positions)
         found = vjp(_of_chosen(fn, args, positions), *chosen, has_aux=has_aux)
         value, pull = found[0], found[1]
-        outputs = list(tensors_of(value))
-        if len(outputs) != 1:
-            raise ArgumentError(f"jacrev: the function returned {len(outputs)} Tensors; wanted one")
-        out = outputs[0]
+        out = _only_output("jacrev", value)
         rows = [pull(seed) for seed in _basis(out)]
         columns = []
         for k, x in enumerate(chosen):
             parts = [r[k] for r in rows]
-            columns.append(_stacked(parts, out.shape + x.shape))
+            columns.append(_stacked(parts, out.shape + x.shape, x.dtype))
         result: object = columns[0] if single else tuple(columns)
         return (result, found[2]) if has_aux else result
 
@@ -119,8 +130,9 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `fn` by columns (`mindspore.jacfwd`).
 
-    It calls `jvp` once per element of the input, which is cheaper than `jacrev` for functions with
-    fewer input than output elements. Arguments and results are those of `jacrev`.
+    It calls the push-forward of `fn`, made of two pullbacks, once per element of the input. This is
+    cheaper than `jacrev` for functions with fewer input than output elements. Arguments and results
+    are those of `jacrev`.
 
     Examples:
         >>> import duograph as ms
@@ -132,22 +144,17 @@ def jacfwd(
 
     def run(*args: Any) -> object:
         _check_positions("jacfwd", positions, args)
+        chosen = tuple(args[i] for i in positions)
+        choices = [(k,) for k in range(len(chosen))]
+        found, pushes = linearized(_of_chosen(fn, args, positions), chosen, has_aux, choices)
+        out = _only_output("jacfwd", found[0])
         columns = []
-        aux: object = None
-        for i in positions:
-            alone = _of_chosen(fn, args, (i,))
-            x = args[i]
-            tangents = []
-            out_shape: tuple[int, ...] = ()
-            for direction in _basis(x):
-                found = jvp(alone, x, direction, has_aux=has_aux)
-                tangents.append(found[1])
-                out_shape = found[0].shape
-                aux = found[2] if has_aux else None
-            stacked = _stacked(tangents, (x.size, *out_shape))
-            order = (*range(1, len(out_shape) + 1), 0)
-            columns.append(reshape(transpose_by(stacked, order), out_shape + x.shape))
+        for x, push in zip(chosen, pushes, strict=True):
+            tangents = [push(direction)[0] for direction in _basis(x)]
+            stacked = _stacked(tangents, (x.size, *out.shape), out.dtype)
+            order = (*range(1, len(out.shape) + 1), 0)
+            columns.append(reshape(transpose_by(stacked, order), out.shape + x.shape))
         result: object = columns[0] if single else tuple(columns)
-        return (result, aux) if has_aux else result
+        return (result, found[2]) if has_aux else result
 
     return run

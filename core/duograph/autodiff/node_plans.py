@@ -23,7 +23,7 @@ from ..tensor import Tensor, is_recorded
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay
-from .tape import Node, Output, edge_of, fitted, handle_of
+from .tape import Node, Output, edge_of, fitted, handle_of, with_present_edge
 
 if TYPE_CHECKING:
     from .tape import Cotangent
@@ -205,11 +205,16 @@ class GraphPlan:
         """
         if isinstance(residual, OwnResult):
             made = Tensor._make(residual.type, residual._buf)
-            made._edge = node if residual.index is None else Output(node, residual.index)
+            made._edge = residual.edge_in(node)
             return made
         if isinstance(residual, Tensor):
             return residual
-        assert isinstance(type_, TensorType)
+        if not isinstance(type_, TensorType):
+            raise GradientError(
+                f"{self.name}: got a pullback to differentiate that was made before, of a compiled "
+                "function with a loop or recursion; wanted the call of vjp inside the function "
+                "that is differentiated"
+            )
         return Tensor._make(type_.on(self.device), residual)
 
 
@@ -218,15 +223,27 @@ class OwnResult:
 
     Storing the tensor itself would make a reference cycle: tensor, edge, node, residuals. This
     object has only the result's type, its buffer, and its index among the results (None for a
-    single result).
+    single result), with a weak reference to its edge, which has the gradient hooks.
     """
 
-    __slots__ = ("type", "_buf", "index")
+    __slots__ = ("type", "_buf", "index", "_edge_of")
 
     def __init__(self, type_: TensorType, handle: Handle, index: int | None) -> None:
         self.type = type_
         self._buf = handle
         self.index = index
+        self._edge_of: Callable[[], Output | None] = lambda: None
+
+    def recorded_as(self, edge: Output) -> None:
+        """Set the edge of the result, if it is one of several."""
+        self._edge_of = weakref.ref(edge)
+
+    def edge_in(self, node: Node) -> Node | Output:
+        """Return the edge of the result of `node`, the tape node that stores it.
+
+        If no tensor or node refers to the edge any more, the result is a new one.
+        """
+        return node if self.index is None else self._edge_of() or Output(node, self.index)
 
 
 class PythonPlan:
@@ -275,7 +292,8 @@ class PythonPlan:
             if c is None:
                 given.append(zeros_on(t))
             else:
-                given.append(c if create_graph else Tensor._make(t, c))
+                # a new tensor: the function may write to it
+                given.append(with_present_edge(c) if create_graph else Tensor._make(t, c))
         found = self.function(create_graph, *given)
         if len(found) != len(node.parents):
             raise GradientError(

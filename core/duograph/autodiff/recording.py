@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+from .._locks import new_lock
 from ..backend import registry
 from ..errors import ArgumentError, GradientError
 from ..ir.basic_ops import fill
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder, thread_state
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .node_plans import PythonPlan, zeros_on
@@ -31,10 +32,12 @@ from .tape import (
     edge_of,
     fitted,
     handle_of,
+    hooks_of,
     next_sequence,
+    with_present_edge,
 )
 
-__all__ = ["Recording", "detached", "ones_of", "record", "with_present_edge"]
+__all__ = ["Recording", "detached", "differentiable_pullbacks", "ones_of", "record"]
 
 
 class Recording:
@@ -113,21 +116,6 @@ def ones_of(like: Tensor) -> Tensor:
     return made
 
 
-def with_present_edge(t: Tensor) -> Tensor:
-    """Return a new Tensor with the buffer and the tape edge that `t` has now.
-
-    If `t` has no device yet, it is first placed on the current device. Later in-place writes to `t`
-    do not change the new Tensor.
-    """
-    made = Tensor._make(t._type, t._buf)
-    if t._type.level:
-        made._edge = t._edge
-    elif t._type.device is None:
-        commit(t, registry.current_device())
-        made = Tensor._make(t._type, t._buf)
-    return made
-
-
 def _alias(t: Tensor, level: int) -> Tensor:
     """Return a new tensor that shares the buffer of `t` and is an input of a derivative.
 
@@ -139,9 +127,8 @@ def _alias(t: Tensor, level: int) -> Tensor:
     type_ = t._type
     made = Tensor._make(type_.on(type_.device, level), t._buf)
     made._edge = _start_edge(t)
-    hooks = getattr(t, "_hooks", None)
-    if hooks and not type_.level:
-        made._edge.hooks = hooks
+    if not is_recorded(t):
+        made._edge.hooks = hooks_of(t)
     return made
 
 
@@ -159,48 +146,103 @@ def _start_edge(t: Tensor) -> Edge:
     return Leaf(type_.on(type_.device))
 
 
+# Guards `_recording`, the type and the tape edge of Parameters, which all threads share.
+_weights_lock = new_lock()
+
+
+class _Weight(NamedTuple):
+    """A Parameter that a derivative records, and what it was before.
+
+    Attributes:
+        parameter: the Parameter.
+        edge: its tape edge in the derivative.
+        shared: whether the edge is the leaf of the Parameter, which derivatives share.
+        type_before, edge_before: its type and edge before; the edge may be None.
+    """
+
+    parameter: Parameter
+    edge: Edge
+    shared: bool
+    type_before: TensorType
+    edge_before: Edge | None
+
+
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
     """Return a context manager that records Parameters as inputs of a derivative.
 
-    It yields their tape edges. On exit the Parameters are no longer recorded, or are recorded again
-    as an enclosing derivative had recorded them. `level` is the level of the derivative: 1, or 2
-    inside another derivative.
+    It yields their tape edges. On exit the Parameters are recorded only as other derivatives that
+    still run, in this thread or another, have recorded them. `level` is the level of the
+    derivative: 1, or 2 inside another derivative.
     """
-    edges: list[Edge] = []
-    before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
+    entered: dict[int, _Weight] = {}  # a Parameter that is given twice is one input
     try:
         for p in weights:
             if p._type.device is None:
                 commit(p, registry.current_device())
-            old_type = p._type
-            old_edge: Edge | None = getattr(p, "_edge", None)
-            nested = old_type.level and level > 1
-            edge: Edge
-            if nested:
-                edge = _start_edge(p)
-            else:
-                edge = _leaf_of(p)
-                p._recording += 1
-            before.append((p, old_type if nested else None, old_edge))
-            p._edge = edge
-            p._type = old_type.on(old_type.device, level)
-            runtime_state.bindings_version = object()
-            edges.append(edge)
-        yield edges
+            if id(p) not in entered:
+                with _weights_lock:
+                    entered[id(p)] = _enter_weight(p, level)
+        yield [entered[id(p)].edge for p in weights]
     finally:
-        for (p, outer_type, outer_edge), edge in zip(before, edges, strict=False):
-            if outer_type is not None:
-                if p._edge is edge:
-                    p._type, p._edge = outer_type, outer_edge
-                    runtime_state.bindings_version = object()
-                continue
-            p._recording -= 1
-            if p._recording == 0:
-                p._type = p._type.on(p._type.device)
-                runtime_state.bindings_version = object()
-                if hasattr(p, "_edge"):
-                    del p._edge
+        with _weights_lock:
+            for weight in entered.values():
+                _leave_weight(weight, level)
+
+
+def _enter_weight(p: Parameter, level: int) -> _Weight:
+    """Record a Parameter as an input of a derivative of a level.
+
+    The edge is the leaf of the Parameter, which all derivatives share, also those of other threads.
+    The type has the highest of their levels: nodes of level 2 serve a derivative of level 1 too. If
+    a derivative that runs has written the Parameter, the edge is another one, because the leaf
+    stands for the value before the write.
+    """
+    before = p._type
+    own = before.on(before.device)
+    present: Edge | None = getattr(p, "_edge", None)
+    written = present is not p._leaf if before.level else bool(p._recording)
+    edge: Edge
+    if not written:
+        edge = _leaf_of(p)
+        p._recording = (*p._recording, level)
+        level = max(p._recording)
+    elif before.level and level > 1:
+        edge = _start_edge(p)
+    else:
+        edge = Leaf(own)
+        edge.hooks = getattr(p, "_hooks", None)
+    p._edge = edge
+    p._type = own.on(own.device, level)
+    runtime_state.bindings_version = object()
+    return _Weight(p, edge, not written, before, present)
+
+
+def _leave_weight(weight: _Weight, level: int) -> None:
+    """Undo `_enter_weight` at the end of the derivative of the level.
+
+    A Parameter to which an inner derivative wrote a recorded value keeps it: for the derivative
+    around it, the value is a function of its inputs. `DerivativeScope` detaches it in the end.
+    """
+    p, edge, shared, type_before, edge_before = weight
+    if shared:
+        levels = list(p._recording)
+        levels.remove(level)
+        p._recording = tuple(levels)
+    own = p._type.on(p._type.device)
+    if getattr(p, "_edge", None) is edge:
+        if shared:
+            p._type = own.on(own.device, max(p._recording, default=0))
+        else:
+            p._type = type_before
+            if edge_before is not None:
+                p._edge = edge_before
+    elif p._type.level and thread_state.derivative_depth == 1:
+        p._type = own
+        p._edge = p._leaf
+    else:
+        return
+    runtime_state.bindings_version = object()
 
 
 def _leaf_of(p: Parameter) -> Leaf:
@@ -208,13 +250,13 @@ def _leaf_of(p: Parameter) -> Leaf:
 
     The leaf is stored on the Parameter and used again by later derivatives.
     """
-    leaf: Leaf | None = p.__dict__.get("_leaf")
-    if leaf is None or leaf.type.plain is not p._type.plain:
-        leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
-        leaf.hooks = getattr(p, "_hooks", None)
-    leaf.seq = next_sequence()  # makes it younger than the derivative's start
-    if hasattr(p, "_hooks"):
-        leaf.hooks = p._hooks
+    leaf: Leaf | None = p._leaf
+    own = p._type.on(p._type.device)
+    if leaf is None or leaf.type is not own:
+        leaf = p._leaf = Leaf(own)
+    elif not p._recording:
+        leaf.seq = next_sequence()  # makes it younger than the derivative's start
+    leaf.hooks = getattr(p, "_hooks", None)
     return leaf
 
 
@@ -271,6 +313,20 @@ def record(
                 )
             run.result = mapped(result, detached) if depth == 1 else result
     return run
+
+
+@contextmanager
+def differentiable_pullbacks() -> Iterator[Callable[[Any], Any]]:
+    """Return a context manager in which the tape records functions so that pullbacks can be, too.
+
+    It yields a function that detaches the tensors of a result from the tape, for use afterwards.
+    Within an enclosing derivative, or while compiling, this is so already and nothing changes.
+    """
+    if staged_builder() is not None or thread_state.derivative_depth:
+        yield lambda result: result
+        return
+    with DerivativeScope():
+        yield lambda result: mapped(result, detached)
 
 
 def main_result(fn: object, result: object) -> object:

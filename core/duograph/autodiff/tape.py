@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from ..backend import registry
 from ..backend.protocol import Handle
 from ..errors import DeviceError, GradientError
 from ..execution.lower import lower
@@ -29,6 +30,7 @@ from ..types import Device, TensorType
 
 __all__ = [
     "Edge",
+    "Hook",
     "Leaf",
     "LeafListener",
     "Node",
@@ -39,6 +41,8 @@ __all__ = [
     "edge_type",
     "fitted",
     "handle_of",
+    "hooks_of",
+    "with_present_edge",
 ]
 
 _sequence = itertools.count(1)
@@ -69,21 +73,55 @@ def _detach_written_tensors() -> None:
     tensors = [ref() for ref in thread_state.recorded_writes.values()]
     thread_state.recorded_writes.clear()
     for t in tensors:
-        if t is not None and t._type.level and not getattr(t, "_recording", 0):
+        if t is not None and t._type.level and not getattr(t, "_recording", ()):
             plain = t._type.on(t._type.device)
             t._type = plain
             runtime_state.bindings_version = object()
-            del t._edge
+            t._edge = Leaf(plain)  # another thread may have read the old type already
+
+
+def hooks_of(t: Tensor) -> list[Hook]:
+    """Return the list of the gradient hooks of a tensor, to which hooks can be added.
+
+    Hooks of a recorded value belong to its tape edge: after an in-place write the tensor has
+    others. Hooks of a Parameter belong to it as long as it has the value of its leaf.
+    """
+    edge: Edge | None = t._edge if t._type.level else None
+    if edge is not None and edge is not getattr(t, "_leaf", None):
+        if edge.hooks is None:
+            edge.hooks = []
+        return edge.hooks
+    if not hasattr(t, "_hooks"):
+        t._hooks = []
+    if edge is not None:
+        edge.hooks = t._hooks
+    return t._hooks
+
+
+def with_present_edge(t: Tensor) -> Tensor:
+    """Return a new Tensor with the buffer and the tape edge that `t` has now.
+
+    If `t` has no device yet, it is first placed on the current device. Later in-place writes to `t`
+    do not change the new Tensor.
+    """
+    made = Tensor._make(t._type, t._buf)
+    if t._type.level:
+        made._edge = t._edge
+    elif t._type.device is None:
+        commit(t, registry.current_device())
+        made = Tensor._make(t._type, t._buf)
+    return made
 
 
 def edge_of(t: Tensor) -> Edge:
     """Return the tape edge of a recorded tensor that an op is about to read.
 
     If the edge is older than every running derivative, the derivative that recorded it has ended. A
-    new `Leaf` then replaces it, so that the old nodes can be freed.
+    new `Leaf` then replaces it, so that the old nodes can be freed. An old leaf stays: it keeps no
+    node alive, and another thread may just be recording its Parameter again.
     """
     edge: Edge = t._edge
-    if edge.seq < runtime_state.horizon:
+    if edge.seq < runtime_state.horizon and edge.__class__ is not Leaf:
         edge = t._edge = Leaf(t._type.on(t._type.device))
     return edge
 
@@ -200,8 +238,24 @@ class Output:
         self.hooks: list[Hook] | None = None
 
 
+class Hook:
+    """The handle of a gradient hook registered on a Tensor; `remove()` unregisters the hook.
+
+    A function that is registered twice has two handles.
+    """
+
+    def __init__(self, hooks: list[Hook], function: Callable[[Tensor], object]) -> None:
+        self.function = function
+        self._hooks = hooks
+        hooks.append(self)
+
+    def remove(self) -> None:
+        """Unregister the gradient hook; a second call does nothing."""
+        if self in self._hooks:
+            self._hooks.remove(self)
+
+
 Edge: TypeAlias = "Node | Leaf | Output"
-Hook: TypeAlias = Callable[[Tensor], object]
 # The gradient of a result: a tensor if the gradient is itself differentiated, else a handle.
 Cotangent: TypeAlias = "Tensor | Handle"
 
@@ -271,7 +325,7 @@ def backward(
                 _tell(listener, leaves, pending.pop()[1], get)
             listener.poll()
         value = take(edge)
-        if edge.hooks:
+        if edge.hooks and edge.__class__ is not Leaf:  # a leaf of another derivative
             value = _run_hooks(edge, value, create_graph)
         if edge.__class__ is Node:
             plan = edge.plan
@@ -453,14 +507,18 @@ def _run_hooks(edge: Edge, value: Cotangent, create_graph: bool) -> Tensor | Han
         GradientError: a hook returned neither None nor a Tensor of the gradient's shape.
     """
     type_ = edge_type(edge)
-    shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
+    # a new tensor: a hook may write to it, and the gradient may be another value's gradient too
+    if create_graph:
+        shown = with_present_edge(value)
+    else:
+        shown = Tensor._make(type_.on(type_.device), value)
     for hook in list(edge.hooks or ()):
-        found = hook(shown)
+        found = hook.function(shown)
         if found is not None:
             if not isinstance(found, Tensor) or found.shape != shown.shape:
                 got = found.shape if isinstance(found, Tensor) else type(found).__name__
                 raise GradientError(
-                    f"hook: {getattr(hook, '__name__', hook)} returned {got}; "
+                    f"hook: {getattr(hook.function, '__name__', hook.function)} returned {got}; "
                     f"wanted None or a Tensor of shape {shown.shape}"
                 )
             shown = found

@@ -17,7 +17,7 @@ from ..parameter import Parameter
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from .pytrees import mapped, tensors_of
-from .recording import Recording, ones_of, record
+from .recording import Recording, differentiable_pullbacks, ones_of, record
 from .rule_checks import install_vjp
 
 __all__ = ["GradOperation", "grad", "jvp", "value_and_grad", "vjp"]
@@ -294,14 +294,14 @@ def vjp(
         (Tensor(shape=[], dtype=Float32, value= 3), Tensor(shape=[], dtype=Float32, value= 2))
     """
     _check_callable("vjp", fn)
-    params, one_weight = _weights(weights)
+    params, one_weight = _weights(weights, "vjp")
     positions = [i for i, x in enumerate(inputs) if has_tensor(x)]
     if not positions and weights is None:
         raise ArgumentError("vjp: got no Tensor among the inputs; wanted at least one, or weights")
     recorded: Recording = record(fn, inputs, {}, positions, params, has_aux)
 
     def pullback(*cotangents: object) -> object:
-        found = recorded.pull(_cotangents(recorded.outputs, cotangents))
+        found = recorded.pull(_cotangents(recorded.outputs, cotangents, "vjp"))
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
         of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)
@@ -323,7 +323,7 @@ def jvp(
     """Return the value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
 
     Computed as the vjp of the vjp: the pullback is linear in its cotangent, so its own pullback
-    applied to `v` is the push-forward.
+    applied to `v` is the push-forward. `fn` is called once.
 
     Args:
         fn: function or Cell.
@@ -356,21 +356,37 @@ def jvp(
                 f"jvp: got an input of shape {x.shape} and a direction of shape {d.shape}; "
                 "wanted the same"
             )
-    kept: list[object] = []
+    found, (push,) = linearized(fn, args, has_aux, [range(len(args))])
+    items = iter(push(*directions))
+    tangent = mapped(found[0], lambda _: next(items))
+    return (found[0], tangent, *found[2:])
 
-    def pulled(*cotangents: object) -> object:
+
+def linearized(
+    fn: Callable[..., object],
+    args: Sequence[object],
+    has_aux: bool,
+    choices: Sequence[Sequence[int]],
+) -> tuple[tuple[Any, ...], list[Callable[..., tuple[Tensor, ...]]]]:
+    """Return what `vjp(fn, *args)` returns, and push-forwards of `fn`, which is called once.
+
+    There is one push-forward for each of `choices`, which are positions of arguments. It maps their
+    tangents to one tangent per Tensor in the value; other arguments are constants.
+    """
+    with differentiable_pullbacks() as finished:
         found = vjp(fn, *args, has_aux=has_aux)
-        kept.append(found)
-        return found[1](*cotangents)
+        zeros = [ones_of(t) * 0 for t in tensors_of(found[0])]
 
-    first = vjp(fn, *args, has_aux=has_aux)
-    outputs = list(tensors_of(first[0]))
-    zeros = [ones_of(t) * 0 for t in outputs]
-    _, push = vjp(pulled, *zeros)
-    tangents = push(*directions)
-    items = iter(tangents)
-    tangent = mapped(first[0], lambda _: next(items))
-    return (first[0], tangent, *first[2:])
+        def push_forward(positions: Sequence[int]) -> Callable[..., tuple[Tensor, ...]]:
+            def pulled(*cotangents: object) -> object:
+                of_args = found[1](*cotangents)
+                return tuple([of_args[i] for i in positions])
+
+            push: Callable[..., tuple[Tensor, ...]] = vjp(pulled, *zeros)[1]
+            return push
+
+        pushes = [push_forward(positions) for positions in choices]
+    return finished(found), pushes
 
 
 class GradOperation:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..errors import ArgumentError, ArgumentValueError
 from ..ops.joining import stack
 from ..tensor import Tensor
@@ -52,7 +54,7 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
             raise ArgumentValueError(
                 f"vmap: got {len(args)} arguments and in_axes={in_axes!r}; wanted one axis each"
             )
-        sizes = {}
+        sizes: list[tuple[int, int]] = []  # length of a mapped axis, and its argument
         for i, (x, axis) in enumerate(zip(args, axes, strict=True)):
             for t, a in _leaves(x, axis):
                 if not -t.ndim <= a < t.ndim:
@@ -60,16 +62,17 @@ def vmap(fn: Callable[..., object], in_axes: Axes = 0, out_axes: Axes = 0) -> Ca
                         f"vmap: got in_axes {a} for argument {i} of shape {t.shape}; wanted "
                         + (f"{-t.ndim} to {t.ndim - 1}" if t.ndim else "None: it has no axis")
                     )
-                sizes[i] = t.shape[a]
+                sizes.append((t.shape[a], i))
         if not sizes:
             raise ArgumentValueError("vmap: got no argument to map over; wanted an axis in in_axes")
-        if len(set(sizes.values())) > 1:
-            each = " and ".join(f"{n} for argument {i}" for i, n in sizes.items())
+        lengths = {n for n, _ in sizes}
+        if len(lengths) > 1:
+            each = " and ".join(f"{n} for argument {i}" for n, i in sizes)
             raise ArgumentValueError(
                 f"vmap: got mapped axes of lengths {each}; wanted one length, or None in in_axes "
                 "for an argument that is the same in all calls"
             )
-        (count,) = set(sizes.values())
+        (count,) = lengths
         if count == 0:
             raise ArgumentValueError(
                 "vmap: got a mapped axis of length 0; wanted at least one item"
@@ -112,8 +115,10 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
     if isinstance(value, (tuple, list)):
         pairs = zip(value, _axes_of(axis, len(value), "in_axes"), strict=True)
         return [pair for v, a in pairs for pair in _leaves(v, a)]
+    if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
+        raise ArgumentError(f"vmap: got {axis!r} in in_axes; wanted an int or None")
     if isinstance(value, Tensor):
-        return [(value, int(axis))]  # type: ignore[arg-type]
+        return [(value, int(axis))]
     raise ArgumentError(
         f"vmap: got {type(value).__name__} for a mapped argument; wanted a Tensor, or None as its "
         "axis"

@@ -441,6 +441,9 @@ def _deep_call(
             made = Tensor._make(t, h)
             made._edge = node if single else Output(node, k)
             results.append(made)
+        for r in () if single else residuals:
+            if isinstance(r, OwnResult) and r.index is not None:
+                r.recorded_as(results[r.index]._edge)
         return results[0] if single else tuple(results)
 
     return call
