@@ -13,13 +13,15 @@ import pytest
 import rank_programs as programs
 from duograph import communication as comm
 from duograph import nn, ops
+from duograph.backend.collectives import Request
 from duograph.ir.graph import Graph
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.nn.wrap import data_parallel
 from duograph.passes.context import PLAIN
 from duograph.ranks import buckets
-from duograph.ranks.operations import Queue
+from duograph.ranks.operations import Operation
+from duograph.ranks.world import World, world
 from duograph_collectives.local import run_ranks
 from rank_programs import COMPILED, EAGER, NETWORKS
 
@@ -181,23 +183,64 @@ def test_eager_buckets_start_before_the_backward_pass_ends(
 
 @pytest.mark.parametrize("mode", [EAGER, COMPILED], ids=["eager", "compiled"])
 def test_transfers_are_advanced_between_kernels(mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adding a collective polls once; kernels that run while it is under way poll further."""
-    counts = {"polls": 0, "added": 0}
-    poll, add = Queue.poll, Queue.add
+    """Kernels poll after they have run while a collective is under way."""
+    polls = []
+    poll = World.poll
 
-    def watched(self: Queue) -> None:
-        counts["polls"] += bool(self.waiting) and comm.get_rank() == 0
+    def watched(self: World) -> None:
+        if self.rank == 0 and any(queue.waiting for queue in self.queues):
+            polls.append(self)
         poll(self)
 
-    def added(self: Queue, operation: Any) -> None:
-        counts["added"] += comm.get_rank() == 0
-        add(self, operation)
-
-    monkeypatch.setattr(Queue, "poll", watched)
-    monkeypatch.setattr(Queue, "add", added)
+    monkeypatch.setattr(World, "poll", watched)
     ms.set_context(mode=mode, jit_level="O0")
     run_ranks(step_of("gpt"), 2)
-    assert counts["polls"] > counts["added"] + 10 * programs.STEPS
+    assert len(polls) > 10 * programs.STEPS
+
+
+class Slow(Request):
+    """A transfer that is complete after `count` tests, as those of an engine with inner stages."""
+
+    def __init__(self, count: int) -> None:
+        self.left, self.tests = count, 0
+
+    def test(self) -> bool:
+        self.left -= 1
+        self.tests += 1
+        return self.left <= 0
+
+
+# tests that each transfer of each queue needs -> how many of these transfers one poll completes
+STAGES: dict[str, tuple[list[list[int]], list[int]]] = {
+    "nothing": ([], []),
+    "one": ([[1]], [1]),
+    "several tests": ([[5, 5, 5]], [3]),
+    "too many tests": ([[100]], [0]),
+    "some, then too many": ([[3, 100, 1]], [1]),
+    "queues": ([[2, 2], [3, 1]], [2, 2]),
+    "one of the queues": ([[2, 2, 2, 2], [100]], [4, 0]),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_poll_goes_on_while_it_finds_something(name: str) -> None:
+    stages, complete = STAGES[name]
+
+    def program() -> tuple[list[int], int]:
+        own = world()
+        made = [[Slow(count) for count in row] for row in stages]
+        for row in made:
+            queue = own.new_queue()
+            queue.waiting.append(Operation(own.whole, "slow", iter(row), queue, compared=False))
+        own.poll()
+        tests = sum(each.tests for row in made for each in row)
+        for queue in own.queues:
+            queue.waiting.clear()
+        return [sum(each.left <= 0 for each in row) for row in made], tests
+
+    ((found, tests),) = run_ranks(program, 1)
+    assert found == complete
+    assert tests < 40  # a poll between kernels must stay short
 
 
 def test_hooks_of_parameters_run_before_the_sum() -> None:

@@ -64,6 +64,7 @@ class Operation:
         queue: the operations that run one after the other with this one.
         line: the line of the user's code that called it, in the form of `user_line`.
         done: whether it is complete; then `result` or `error` is set.
+        transfers: number of transfers that it has started.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Operation:
         self.error: CommunicationError | None = None
         self._steps = self._checked(steps) if compared else steps
         self._request: Request | None = None
+        self.transfers = 0
 
     def _checked(self, steps: Steps) -> Steps:
         """Compare the description with those of the other ranks, then run the steps.
@@ -120,6 +122,7 @@ class Operation:
                         return False
                 before = self.group.comm.sent
                 self._request = next(self._steps)
+                self.transfers += 1
                 if isinstance(self._request, DeviceRequest):
                     self._request.operation = self
                 self._sent += self.group.comm.sent - before
@@ -187,10 +190,17 @@ class Queue:
         self.waiting.append(operation)
         self.poll()
 
-    def poll(self) -> None:
-        """Advance the operations as far as possible without blocking."""
+    def poll(self) -> bool:
+        """Advance the operations as far as possible without blocking.
+
+        Returns whether a transfer has completed.
+        """
+        if not self.waiting:
+            return False
+        first, before = self.waiting[0], self.waiting[0].transfers
         while self.waiting and self.waiting[0].advance(0.0):
             self.waiting.popleft()
+        return first.done or first.transfers > before
 
     def wait(
         self, operation: Operation, seconds: float, late: type[Exception] | None = None

@@ -44,27 +44,33 @@ def as_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
+def reduce_tree(values: Sequence[Array], reduction: str, scratch: bool = False) -> Array:
     """Reduce arrays of the same shape and dtype by `reduction`, in the order given in the module.
 
-    `values` are not changed.
+    Overflow gives infinities and NaN without a warning, as kernels do.
+
+    Args:
+        values: the arrays.
+        reduction: a key of `REDUCTIONS`.
+        scratch: whether `values` may be overwritten.
     """
     combine = REDUCTIONS[reduction]
     dtype = values[0].dtype
     narrow = dtype.itemsize <= 2 and dtype.kind not in "iub"
     level = [v.astype(np.float32) for v in values] if narrow else list(values)
-    fresh = narrow  # whether the arrays of `level` may be overwritten
-    while len(level) > 1:
-        pairs = range(0, len(level) - 1, 2)
-        nexts = [
-            combine(level[i], level[i + 1], out=level[i] if fresh and level[i].ndim else None)
-            for i in pairs
-        ]
-        if len(level) % 2:
-            last = level[-1]
-            nexts.append(last if fresh else last.copy())
-        level, fresh = nexts, True
-    return np.asarray(level[0]).astype(dtype, copy=False)
+    fresh = narrow or scratch  # whether the arrays of `level` may be overwritten
+    with np.errstate(all="ignore"):
+        while len(level) > 1:
+            pairs = range(0, len(level) - 1, 2)
+            nexts = [
+                combine(level[i], level[i + 1], out=level[i] if fresh and level[i].ndim else None)
+                for i in pairs
+            ]
+            if len(level) % 2:
+                last = level[-1]
+                nexts.append(last if fresh else last.copy())
+            level, fresh = nexts, True
+        return np.asarray(level[0]).astype(dtype, copy=False)
 
 
 def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
@@ -103,6 +109,20 @@ def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, 
     return out
 
 
+def _padded(x: Array, ranks: int) -> tuple[Array, int]:
+    """Return the elements of an array, flat and padded with zeros, and their number per rank.
+
+    The result shares the memory of `x` if there is nothing to pad.
+    """
+    n = -(-x.size // ranks)
+    if n * ranks == x.size:
+        return x.reshape(-1), n
+    flat = np.empty(n * ranks, x.dtype)
+    flat[: x.size] = x.reshape(-1)
+    flat[x.size :] = 0
+    return flat, n
+
+
 def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool = False) -> Steps:
     """Reduce the arrays of all ranks; return the result on every rank.
 
@@ -118,11 +138,9 @@ def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool =
     if x.nbytes <= SMALL or comm.size == 1:
         parts = yield from gathered(comm, x)
         return reduce_tree(list(parts), reduction)
-    n = -(-x.size // comm.size)
-    flat = np.zeros(n * comm.size, x.dtype)
-    flat[: x.size] = x.reshape(-1)
+    flat, n = _padded(x, comm.size)
     parts = yield from exchanged(comm, flat, n)
-    mine = reduce_tree(list(parts), reduction)
+    mine = reduce_tree(list(parts), reduction, scratch=True)
     whole = yield from gathered(comm, mine)
     return whole.reshape(-1)[: x.size].reshape(x.shape)
 
@@ -162,11 +180,9 @@ def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
     if x.nbytes <= SMALL:
         parts = yield from _to_root(comm, x.reshape(-1), root)
         return reduce_tree(list(parts), reduction).reshape(x.shape) if at_root else x
-    n = -(-x.size // comm.size)
-    flat = np.zeros(n * comm.size, x.dtype)
-    flat[: x.size] = x.reshape(-1)
+    flat, n = _padded(x, comm.size)
     parts = yield from exchanged(comm, flat, n)
-    whole = yield from _to_root(comm, reduce_tree(list(parts), reduction), root)
+    whole = yield from _to_root(comm, reduce_tree(list(parts), reduction, scratch=True), root)
     return whole.reshape(-1)[: x.size].reshape(x.shape) if at_root else x
 
 
