@@ -118,6 +118,18 @@ def test_sums_of_other_dtypes(dtype: Any) -> None:
         np.testing.assert_array_equal(out, np.full(3, 6.0 if whole else 9.0, np.float32))
 
 
+@pytest.mark.parametrize("count", [1, 20_000], ids=["small", "large"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shape", [(), (1,)], ids=str)
+def test_sums_that_overflow_do_not_warn(dtype: Any, shape: tuple[int, ...], count: int) -> None:
+    """As with kernels, the result is an infinity, or has the lowest bits."""
+    info: Any = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    x = np.full(shape if count == 1 else (count,), info.max, dtype)
+    for found in run_ranks(lambda: ops.AllReduce()(ms.Tensor(x)).asnumpy(), 2):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(found, x + x)
+
+
 def test_large_sums_are_those_of_small_ones() -> None:
     """Above `transfers.SMALL` bytes ranks exchange parts; the order of the sum is the same."""
     x = np.random.default_rng(1).normal(size=(4, 20011)).astype(np.float32)
@@ -285,13 +297,16 @@ def test_model_trains_on_shards(mode: int) -> None:
 
 
 @MODES
-def test_statistics_of_all_ranks(mode: int) -> None:
-    """SyncBatchNorm on halves is BatchNorm on the whole batch, gradients included."""
+@pytest.mark.parametrize("cut", [3, 1, 5], ids=lambda n: f"{n} of 6 samples")
+def test_statistics_of_all_ranks(mode: int, cut: int) -> None:
+    """SyncBatchNorm on two parts is BatchNorm on the whole batch, gradients included."""
     x = np.random.default_rng(2).normal(size=(6, 3, 4)).astype(np.float32)
     weight = np.random.default_rng(3).normal(size=x.shape).astype(np.float32)
 
-    def program(layer: type[nn.Cell], halves: bool) -> list[np.ndarray]:
-        rows = slice(comm.get_rank() * 3, comm.get_rank() * 3 + 3) if halves else slice(None)
+    def program(layer: type[nn.Cell], parts: bool) -> list[np.ndarray]:
+        rows = slice(None)
+        if parts:
+            rows = slice(cut, None) if comm.get_rank() else slice(cut)
         net = layer(3).set_train()
         w = ms.Tensor(weight[rows])
         step = ms.value_and_grad(lambda x: (net(x) * w).sum(), 0, net.trainable_params())
