@@ -267,14 +267,15 @@ def _world() -> Communicator:
     digest = hashlib.blake2b(os.environ.get(_TOKEN, "").encode(), digest_size=16).digest()
     links = _Meeting(rank, size, address, digest, settings.communication_timeout).links()
     mesh = _Mesh(rank, links)
-    atexit.register(mesh.flush)
-    show = sys.excepthook
+    show, process = sys.excepthook, os.getpid()
+    atexit.register(lambda: mesh.flush() if os.getpid() == process else None)
 
     def hook(
         kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
     ) -> None:
         show(kind, error, trace)
-        if not hasattr(sys, "ps1"):  # in an interactive session the user goes on
+        # in an interactive session the user goes on, and a fork ends by itself
+        if not hasattr(sys, "ps1") and os.getpid() == process:
             sys.stderr.flush()
             os._exit(1)
 

@@ -26,7 +26,7 @@ from ..dtype import DType, float32
 from ..errors import CommunicationError
 from ..op import OPS
 from ..types import TensorType
-from .transfers import Array, Steps
+from .transfers import Array, Steps, check_lengths
 
 if TYPE_CHECKING:
     from .world import Group
@@ -341,8 +341,9 @@ def all_to_all(
 ) -> Steps:
     """Exchange parts of arrays among all ranks.
 
-    Arguments and result are those of `transfers.all_to_all`.
+    Arguments, result and errors are those of `transfers.all_to_all`.
     """
+    yield from check_lengths(group.comm, lengths, received)
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64)) * x.dtype.itemsize
     out = d.allocate(sum(received) * row)

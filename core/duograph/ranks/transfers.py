@@ -20,11 +20,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backend.collectives import Communicator, Request
+from ..errors import CommunicationError
 from ..host_arrays import Array
 
 __all__ = ["REDUCTIONS", "Steps", "all_gather", "all_gather_rows", "all_reduce", "all_to_all",
-           "as_bytes", "broadcast", "exchanged", "gathered", "reduce", "reduce_scatter",
-           "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
+           "as_bytes", "broadcast", "check_lengths", "exchanged", "gathered", "reduce",
+           "reduce_scatter", "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
 
 Steps: TypeAlias = Generator[Request, None, Any]
 
@@ -204,6 +205,29 @@ def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
     return out
 
 
+def check_lengths(comm: Communicator, lengths: Sequence[int], received: Sequence[int]) -> Steps:
+    """Check that every rank receives as many rows from each rank as that one sends.
+
+    Both ranks of a pair that does not agree find out. `lengths` and `received` are those of
+    `all_to_all`.
+
+    Raises:
+        CommunicationError: the numbers of two ranks differ.
+    """
+    own = np.array([lengths, received], np.int64).T
+    theirs = yield from exchanged(comm, own.reshape(-1), 2)
+    for rank, (sends, takes) in enumerate(theirs.tolist()):
+        for source, to, count, wanted in (
+            (rank, comm.rank, sends, received[rank]),
+            (comm.rank, rank, lengths[rank], takes),
+        ):
+            if count != wanted:
+                raise CommunicationError(
+                    f"AlltoAll: member {source} of the group sends {count} rows to member {to}, "
+                    f"which receives {wanted} rows from it; wanted the same number on both"
+                )
+
+
 def all_to_all(
     comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
@@ -213,7 +237,11 @@ def all_to_all(
         x: (sum of lengths, ...); the part for rank 0 comes first.
         lengths: number of rows of the part for each rank.
         received: number of rows of the part from each rank.
+
+    Raises:
+        CommunicationError: a rank sends another number of rows than the receiver expects.
     """
+    yield from check_lengths(comm, lengths, received)
     row = x.itemsize
     for n in x.shape[1:]:
         row *= n
