@@ -6,6 +6,7 @@ common: samples, shuffling, samplers, shards, workers and the cache.
 
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -187,7 +188,8 @@ class Source(MappableDataset):
             return self._sampler.length(self._count())
         if isinstance(self._sampler, samplers.PKSampler):
             return self._sampler.length_of(labels)
-        return len(self._sampler.indices(self._count(), labels))
+        # of a copy, since the sampler of a shard counts its passes
+        return len(copy.copy(self._sampler).indices(self._count(), labels))
 
     def is_shuffled(self) -> bool:
         return bool(self._sampler.is_shuffled())
@@ -249,6 +251,7 @@ class Stream(SourceDataset):
         self._shuffle = samplers.Shuffle.FALSE if shuffle is False else samplers.Shuffle(shuffle)
         self._files = list(files)
         self._shards, self._shard = num_shards or 1, shard_id or 0
+        self._passes = 0
         config.workers(num_parallel_workers)
         self._workers = num_parallel_workers
         if cache is not None and not isinstance(cache, DatasetCache):
@@ -286,7 +289,11 @@ class Stream(SourceDataset):
     def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
         """Yield (path of the file, undecoded row) for each row of one pass, in shuffled order."""
         mode = self._shuffle
-        random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
+        random = None
+        if mode != samplers.Shuffle.FALSE:
+            self._passes += 1
+            shared = config.generator(config.key_of_shards(self._passes))
+            random = shared if self._shards > 1 else config.random_numbers()
         files = self._files
         if random is not None and mode != samplers.Shuffle.INFILE:
             files = [files[i] for i in random.permutation(len(files))]
