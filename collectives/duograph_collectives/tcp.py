@@ -398,12 +398,12 @@ def launch(size: int, command: Sequence[str]) -> int:
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size),
         _TOKEN: secrets.token_hex(16),
     }  # fmt: skip
-    started = [
-        subprocess.Popen(command, env=os.environ | shared | {"RANK": str(r), "LOCAL_RANK": str(r)})
-        for r in range(size)
-    ]
+    started: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        for r in range(size):  # if one cannot start, those before it end
+            own = {"RANK": str(r), "LOCAL_RANK": str(r)}
+            started.append(subprocess.Popen(command, env=os.environ | shared | own))
         while not any(p.poll() for p in started) and any(p.poll() is None for p in started):
             time.sleep(0.02)
         if any(p.poll() for p in started):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,9 +14,11 @@ import pytest
 import rank_programs as programs
 from duograph import communication as comm
 from duograph import nn, ops
+from duograph.backend.collectives import Request
 from duograph.errors import CommunicationError
+from duograph.ranks import transfers
 from duograph.ranks.buckets import LANES
-from duograph.ranks.world import Group
+from duograph.ranks.world import Group, world
 from duograph_collectives.local import run_ranks
 from rank_programs import COMPILED, EAGER, NETWORKS
 
@@ -414,6 +417,50 @@ def test_deadline_names_op_line_and_rank(mode: int) -> None:
     text = what + r".* at .*test_local.py:\d+ on rank 0 waited 0.3 s"
     with pytest.raises(CommunicationError, match=text):
         run_ranks(program, 2)
+
+
+@pytest.mark.parametrize("where", ["in a transfer", "between transfers"])
+def test_an_interrupted_collective_has_no_result(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while ranks communicate: a later call must not take None for the result."""
+
+    def interrupted(values: Any, reduction: str, scratch: bool = False) -> Any:
+        raise KeyboardInterrupt
+
+    def steps() -> Any:
+        yield Interrupted()
+        return "the result"
+
+    def program() -> str:
+        own = world().whole
+        if where == "in a transfer":  # the wait can be repeated
+            started = own.start("call", steps(), compared=False)
+            with pytest.raises(KeyboardInterrupt):
+                own.finish(started)
+            return str(own.finish(started))
+        with pytest.raises(KeyboardInterrupt):
+            own.start_all_reduce(np.ones(1, np.float32), "sum")
+        with pytest.raises(CommunicationError) as caught:
+            own.start_all_reduce(np.ones(1, np.float32), "sum")
+        return str(caught.value)
+
+    if where == "between transfers":
+        monkeypatch.setattr(transfers, "reduce_tree", interrupted)
+    expected = "the result" if where == "in a transfer" else "AllReduce.*was interrupted"
+    assert re.search(expected, run_ranks(program, 1)[0])
+
+
+class Interrupted(Request):
+    """A transfer whose first wait is interrupted."""
+
+    tests = 0
+
+    def test(self) -> bool:
+        self.tests += 1
+        if self.tests == 2:
+            raise KeyboardInterrupt
+        return self.tests > 2
 
 
 def test_random_numbers_and_options_belong_to_the_rank() -> None:

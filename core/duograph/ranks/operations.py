@@ -133,6 +133,10 @@ class Operation:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
             self._failed(CommunicationError(f"{self.where()} failed: {error}"))
+        except BaseException:
+            if self._steps.gi_frame is None:  # interrupted within the steps, which cannot go on
+                self._failed(CommunicationError(f"{self.where()} was interrupted"))
+            raise
         self.done = True
         return True
 
