@@ -168,10 +168,10 @@ def test_eager_buckets_start_before_the_backward_pass_ends(
     seen: list[tuple[int, int]] = []  # gradients known and buckets started, at each start
     start = data_parallel.EarlyReduction._start
 
-    def watched(self: Any, sharded: bool) -> None:
-        if comm.get_rank() == 0 and self.open[sharded]:
+    def watched(self: Any, sharded: bool, positions: list[int]) -> None:
+        if comm.get_rank() == 0:
             seen.append((len(self.reported), len(self.weights)))
-        start(self, sharded)
+        start(self, sharded, positions)
 
     monkeypatch.setattr(data_parallel.EarlyReduction, "_start", watched)
     ms.set_context(mode=EAGER)
@@ -179,6 +179,62 @@ def test_eager_buckets_start_before_the_backward_pass_ends(
     early = [known for known, total in seen if known < total]
     assert len(early) >= 3 * programs.STEPS, seen
     assert {total for _, total in seen} == {12}
+
+
+class Experts(nn.Cell):
+    """Layers of the same shape, of which a call uses some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.CellList([nn.Dense(5, 5) for _ in range(4)])
+
+    def construct(self, x: ms.Tensor, used: tuple[int, ...]) -> ms.Tensor:
+        for i in used:
+            x = ops.tanh(self.experts[i](x))
+        return x.sum()
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["whole", "in parts"])
+@pytest.mark.parametrize("nbytes", [100, 250, 2**21], ids=lambda n: f"{n} bytes")
+@pytest.mark.parametrize(
+    "used",
+    [((0,), (1,)), ((0, 1, 2, 3), (3, 2, 1, 0)), ((0, 2), (2, 0)), ((), (3,)), ((1, 2), (2, 1, 3))],
+    ids=str,
+)
+def test_ranks_may_use_other_layers(
+    used: tuple[tuple[int, ...], ...], nbytes: int, sharded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients of the same weight are added, in whatever order the ranks compute them."""
+    monkeypatch.setattr(data_parallel, "EARLY_BYTES", nbytes)
+    ms.set_context(mode=EAGER)
+    data = np.random.default_rng(4).normal(size=(2, 3, 5)).astype(np.float32)
+
+    def trained(ranks: list[int]) -> list[np.ndarray]:
+        ms.set_seed(1)
+        net = Experts()
+        optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+
+        def loss(*_: Any) -> ms.Tensor:
+            return sum(net(ms.Tensor(data[r]), used[r]) for r in ranks) + ms.Tensor(0.0)
+
+        if len(ranks) == 1:
+            step: Any = nn.TrainOneStepCell(net, optimizer)
+            step(ms.Tensor(data[ranks[0]]), used[ranks[0]])
+        else:
+            optimizer(ms.value_and_grad(loss, None, optimizer.parameters)()[1])
+        return [p.asnumpy() for p in net.get_parameters()]
+
+    def program() -> list[np.ndarray]:
+        ms.set_auto_parallel_context(
+            parallel_mode="data_parallel", enable_parallel_optimizer=sharded,
+            parallel_optimizer_config={"parallel_optimizer_threshold": 0},
+        )  # fmt: skip
+        return trained([comm.get_rank()])
+
+    expected = trained([0, 1])
+    for found in run_ranks(program, 2):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", [EAGER, COMPILED], ids=["eager", "compiled"])
