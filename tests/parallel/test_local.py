@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -273,6 +274,72 @@ def test_parameters_of_rank_0_are_broadcast() -> None:
     first, second = run_ranks(program, 2)
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def trained_by_model(
+    seed: Callable[[int], int], rows: Callable[[int], int], parallel: str = "data_parallel",
+    epochs: Callable[[int], int] = lambda rank: 2, broadcast: bool = False, sink_size: int = -1,
+) -> Callable[[], None]:  # fmt: skip
+    """Return a program that trains a Model; `seed`, `rows` and `epochs` are functions of rank."""
+
+    def program() -> None:
+        rank = comm.get_rank()
+        ms.set_seed(seed(rank))
+        ms.set_auto_parallel_context(parallel_mode=parallel, parameter_broadcast=broadcast)
+        x = np.ones((rows(rank), 2), np.float32)
+        data = ms.dataset.NumpySlicesDataset((x, x), shuffle=False).batch(2)
+        net = nn.Dense(2, 2)
+        model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+        sink = {"dataset_sink_mode": True, "sink_size": sink_size} if sink_size > 0 else {}
+        model.train(epochs(rank), data, **sink)
+
+    return program
+
+
+def same(value: int) -> Callable[[int], int]:
+    return lambda rank: value
+
+
+# name -> (program, the error or warning, or None)
+RANKS_OF_A_MODEL: dict[str, tuple[Callable[[], None], str | None]] = {
+    "equal": (trained_by_model(same(1), same(4)), None),
+    "other last batches": (trained_by_model(same(1), lambda rank: 3 + rank), None),
+    "broadcast": (trained_by_model(lambda rank: rank, same(4), broadcast=True), None),
+    "not parallel": (trained_by_model(lambda r: r, lambda r: 4 + 2 * r, "stand_alone"), None),
+    "cut to the same steps": (trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=2), None),
+    "cut too late": (
+        trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=3),
+        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+    ),
+    "seeds": (
+        trained_by_model(lambda rank: rank, same(4)),
+        "UserWarning: .*start from different values of weight.*set_seed with the same seed",
+    ),
+    "steps": (
+        trained_by_model(same(1), lambda rank: 4 + 2 * rank),
+        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+    ),
+    "epochs": (
+        trained_by_model(same(1), same(4), epochs=lambda rank: 2 + rank),
+        r"ArgumentValueError: .*2 steps in each of 2 epochs, and rank 1 has 2 in each of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANKS_OF_A_MODEL)
+def test_a_model_compares_its_ranks(name: str) -> None:
+    program, expected = RANKS_OF_A_MODEL[name]
+    said = "nothing"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run_ranks(program, 2)
+        except ValueError as error:
+            said = f"{type(error).__name__}: {error}"
+    found = [w for w in caught if "ranks start from" in str(w.message)]
+    if found:
+        said = f"UserWarning: {found[0].message}"
+    assert re.match(expected or "nothing", said, re.DOTALL), said
 
 
 @MODES
