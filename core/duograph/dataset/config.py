@@ -148,6 +148,14 @@ def new_key() -> int:
     return get_seed() % 2**64 + (settings.passes << 64)
 
 
+def key_of_shards(number: int) -> int:
+    """Return the key of pass `number` of a dataset in shards, which all ranks must draw alike.
+
+    It depends on the seed alone: without one, and after other passes on one rank, it is the same.
+    """
+    return get_seed() % 2**64 + (number << 64)
+
+
 def generator(key: int, row: int = 0) -> np.random.Generator:
     """Return the random generator of row number `row` in the pass with the given key."""
     words = [key % 2**64, key >> 64]
