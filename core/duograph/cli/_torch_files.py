@@ -15,10 +15,12 @@ import math
 import pathlib
 import pickle
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import ml_dtypes
 import numpy as np
+
+from ..status_line import status_line
 
 if TYPE_CHECKING:
     from ..host_arrays import Array
@@ -101,7 +103,7 @@ def read(path: pathlib.Path) -> dict[str, Array]:
         ValueError: the file is damaged, or holds something other than tensors.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with status_line(f"loading {path}"), zipfile.ZipFile(path) as archive:
             name = next(n for n in archive.namelist() if n.endswith("data.pkl"))
             file = io.BytesIO(archive.read(name))
             found = _Unpickler(file, archive, name.removesuffix("data.pkl")).load()
@@ -129,8 +131,8 @@ def _flatten(found: object, prefix: str, values: dict[str, Array], path: pathlib
         raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
 
 
-def write(values: dict[str, Array], path: pathlib.Path) -> None:
-    """Write a state dict by `torch.save`.
+def write(values: dict[str, Array], path: pathlib.Path, file: BinaryIO) -> None:
+    """Write a state dict by `torch.save` to an open file; `path` is its path, for messages.
 
     Raises:
         ValueError: PyTorch is not installed.
@@ -147,4 +149,4 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
             made[name] = torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
         else:
             made[name] = torch.from_numpy(np.array(array))
-    torch.save(made, path)
+    torch.save(made, file)

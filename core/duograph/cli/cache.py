@@ -11,7 +11,8 @@ import warnings
 from typing import Any
 
 from ..backend import disk_cache
-from .command import Commands, command, print_json, size_text
+from ..status_line import size_text
+from .command import Commands, command, print_json
 
 __all__ = ["add", "clear", "facts"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import TypeAlias
@@ -18,9 +19,9 @@ __all__ = [
     "Commands",
     "UsageError",
     "as_table",
+    "check_output",
     "command",
     "print_json",
-    "size_text",
 ]
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -76,6 +77,19 @@ def command(
     return made
 
 
+def check_output(option: str, path: str | os.PathLike[str]) -> None:
+    """Raise UsageError if a file that is to be written has no folder, or is a folder.
+
+    `option` is the name of the option that names the file. Subcommands that run a program call it
+    first, so that the results of a long run are not lost.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UsageError(f"{option}: got {os.fspath(path)}; there is no folder {folder}")
+    if os.path.isdir(path):
+        raise UsageError(f"{option}: got {os.fspath(path)}, which is a folder; wanted a file")
+
+
 def print_json(data: object) -> None:
     """Print data as JSON to standard output."""
     sys.stdout.write(json.dumps(data, indent=1) + "\n")
@@ -96,11 +110,3 @@ def as_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def size_text(count: float) -> str:
-    """Return a number of bytes as text, such as ``1.5 MiB``."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count:.0f} bytes"

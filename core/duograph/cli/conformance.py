@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 
@@ -17,6 +18,9 @@ from ..placement import device_of
 from .command import EXITS, Commands, UsageError, command, print_json
 
 __all__ = ["add", "compare"]
+
+# Exit status of pytest -> our own: interrupted, a mistake in the options, no case selected.
+_STATUS = {0: 0, 2: 130, 4: 2, 5: 2}
 
 EXAMPLES = """\
 duograph conformance run CPU --quick
@@ -49,7 +53,12 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--resume", action="store_true", help="with --report: run what has not passed there yet"
     )
-    one.add_argument("-n", metavar="N", help="run so many processes; one that ends is replaced")
+    one.add_argument(
+        "-n",
+        type=_processes,
+        metavar="N",
+        help="run so many processes; one that ends is replaced; auto is one for each core",
+    )
     both = command(
         actions,
         "compare",
@@ -68,6 +77,11 @@ def _run(options: argparse.Namespace) -> int:
         device_of(options.device)
     except DuographError as error:
         raise UsageError(error) from None
+    if options.resume and options.report is None:
+        raise UsageError("--resume needs --report FOLDER, where the results are")
+    folder = options.report
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--report: got {folder}, which is no folder")
     if importlib.util.find_spec("pytest") is None:
         sys.stderr.write(
             'duograph conformance: pytest is not installed: pip install "duograph[conformance]"\n'
@@ -79,7 +93,13 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("-k", "-n", "--dtypes", "--report"):
         value = getattr(options, name.lstrip("-"))
         line += [name, value] if value is not None else []
-    return 1 if subprocess.run(line, check=False).returncode else 0
+    return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
+
+
+def _processes(text: str) -> str:
+    if text != "auto" and not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted a number above 0, or auto")
+    return text
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -97,7 +117,8 @@ def compare(old: str, new: str, as_json: bool = False) -> int:
         try:
             reports.append(certificates.read(path))
         except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: {error}") from None
+            text = str(error)
+            raise UsageError(text if path in text else f"{path}: {text}") from None
     lines, worse = certificates.compare(*reports)
     if as_json:
         print_json({"worse": worse, "differences": lines})

@@ -7,13 +7,18 @@ conformance suite.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.resources
+import importlib.util
+import keyword
 import pathlib
 import re
 import subprocess
 import sys
 
+from ..backend import registry
 from ..errors import ArgumentValueError
+from ..status_line import status_line
 from .command import Commands, UsageError, command
 
 # The conformance tests that `--install` runs.
@@ -41,6 +46,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    _check_free(options.name)
     try:
         root = write(options.name, options.folder)
     except ValueError as error:
@@ -57,11 +63,23 @@ def _run(options: argparse.Namespace) -> int:
     return _install(root, options.name) if options.install else 0
 
 
+def _check_free(name: str) -> None:
+    """Raise UsageError if an installed device or package has the name already."""
+    for known in registry.entries():
+        if known.lower() == name.lower():
+            raise UsageError(f"there is a device {known} already; choose another name")
+    package = f"duograph_{name.lower()}"
+    if name.isalnum() and importlib.util.find_spec(package) is not None:
+        raise UsageError(f"the package {package} is installed already; choose another name")
+
+
 def _install(root: pathlib.Path, name: str) -> int:
     """Install a package with pip and run the conformance tests of its first op; return 0 or 1."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
+    with status_line(f"installing {root} with pip"):
+        failed = subprocess.run(pip, check=False).returncode
     test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
-    return int(any(subprocess.run(line, check=False).returncode for line in (pip, test)))
+    return 1 if failed or subprocess.run(test, check=False).returncode else 0
 
 
 PYPROJECT = """\
@@ -105,22 +123,37 @@ def package_files(name: str = "Template") -> dict[str, str]:
     """Return the files of a new backend package for a device called `name`: path -> content.
 
     Raises:
-        ValueError: the name does not consist of letters and digits.
+        ValueError: the name does not consist of letters and digits, or the code uses it.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
         raise ArgumentValueError(
-            f"new-backend: got the name {name!r}; wanted letters and digits, a letter first"
+            f"got the name {name!r}; wanted letters and digits, a letter first"
         )
     root = importlib.resources.files(__package__).joinpath("template")
     low = name.lower()
+    modules = {
+        module: root.joinpath(module).read_text("utf-8") for module in ("__init__.py", "backend.py")
+    }
+    if keyword.iskeyword(name) or name in _names_in("\n".join(modules.values())):
+        raise ArgumentValueError(
+            f"got the name {name!r}, which Python or the package's code uses; choose another name"
+        )
     files = {"pyproject.toml": PYPROJECT, "README.md": README}
-    for module in ("__init__.py", "backend.py"):
-        files[f"duograph_template/{module}"] = root.joinpath(module).read_text("utf-8")
+    files |= {f"duograph_template/{module}": text for module, text in modules.items()}
 
     def named(text: str) -> str:
         return text.replace("Template", name).replace("template", low)
 
     return {named(path): named(text) for path, text in files.items()}
+
+
+def _names_in(source: str) -> set[str]:
+    """Return the names that Python source code reads or defines, except that of the template."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        for field in ("id", "name", "asname"):
+            found.add(getattr(node, field, None))
+    return {name for name in found if isinstance(name, str)} - {"Template"}
 
 
 def write(name: str, folder: str | None = None) -> pathlib.Path:
@@ -129,7 +162,7 @@ def write(name: str, folder: str | None = None) -> pathlib.Path:
     `folder` must not exist; by default it is ``duograph-<name>``.
 
     Raises:
-        ValueError: the name does not consist of letters and digits.
+        ValueError: the name does not consist of letters and digits, or the code uses it.
         FileExistsError: the folder exists.
     """
     files = package_files(name)

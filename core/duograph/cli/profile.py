@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
 import sys
 
 from .. import run as program_runner
 from ..profiler import profile
 from ..profiler.tables import GROUPS, SORTS
-from .command import CommandError, Commands, UsageError, command, print_json
+from .command import CommandError, Commands, UsageError, check_output, command, print_json
 
 __all__ = ["add"]
 
@@ -55,14 +54,18 @@ def _run(options: argparse.Namespace) -> int:
     With ``--json``, output of the program goes to standard error.
 
     Raises:
-        UsageError: there is no such program, or the number of rows is negative.
+        UsageError: there is no such program, it cannot be read, the number of rows is negative, or
+            the trace cannot be written there.
         CommandError: the trace cannot be written.
         SystemExit, Exception: raised by the program.
     """
-    if not os.path.exists(options.script):
-        raise UsageError(f"no program {options.script!r}; wanted the path of a Python file")
+    problem = program_runner.problem_of(options.script)
+    if problem is not None:
+        raise UsageError(problem)
     if options.rows < 0:
         raise UsageError(f"got --rows {options.rows}; wanted 0 or a larger number")
+    if options.trace:
+        check_output("--trace", options.trace)
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     finished = profile(start_profile=False)
     try:

@@ -20,10 +20,13 @@ import numpy as np
 
 from .. import compat, dtype
 from ..compiler import JitFunction, created_functions, jit
+from ..errors import DuographError
 from ..nn.cell import Cell
 from ..pages import Page
+from ..placement import device_of
+from ..status_line import status_line
 from ..tensor import Tensor
-from .command import CommandError, Commands, UsageError, command
+from .command import CommandError, Commands, UsageError, check_output, command
 
 __all__ = ["add"]
 
@@ -71,7 +74,15 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     script, function = _target(options.target)
-    compat.install(options.device, None)
+    path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
+    if options.output != "-":
+        check_output("--output", path)
+    try:
+        if options.device is not None:
+            device_of(options.device)
+        compat.install(options.device, None)
+    except DuographError as error:
+        raise UsageError(error) from None
     # what the script prints must not mix with the page
     with created_functions() as made, contextlib.redirect_stdout(sys.stderr):
         if options.args is None:
@@ -83,7 +94,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.output == "-":
         sys.stdout.write(str(page))
         return 0
-    path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
     if options.open:
         page.open(path)
     else:
@@ -120,7 +130,8 @@ def _run_script(script: str, arguments: list[str], name: str) -> dict[str, objec
     except SystemExit as error:
         return _globals_of(error, script)
     except SyntaxError as error:
-        raise UsageError(f"{script}:{error.lineno}: {error.msg}") from None
+        at = script if error.lineno is None else f"{script}:{error.lineno}"
+        raise UsageError(f"{at}: {error.msg}") from None
     except Exception as error:  # noqa: BLE001 (a script may raise anything; it is printed)
         frames = traceback.extract_tb(error.__traceback__)
         own = next((k for k, f in enumerate(frames) if f.filename == script), len(frames))
@@ -154,7 +165,8 @@ def _recorded(
     for each in known:
         entry = each.first_entry()
         if entry is not None:
-            return each.page_of(*entry)
+            with status_line(f"making the page of {function}"):
+                return each.page_of(*entry)
     others = ", ".join(dict.fromkeys(f.name for f in made if f.first_entry() is not None))
     compiled = f"compiled functions: {others}" if others else "the script compiled no function"
     if value is None and not known:
@@ -189,7 +201,8 @@ def _compiled(script: str, function: str, names: dict[str, object], texts: list[
     arguments = [_argument(text, names) for text in texts]
     shown = value if isinstance(value, (JitFunction, Cell)) else jit(value)
     try:
-        return shown.show(*arguments)
+        with status_line(f"making the page of {function}"):
+            return shown.show(*arguments)
     except Exception as error:  # noqa: BLE001 (the user's function may raise anything)
         raise CommandError(f"{function}: {type(error).__name__}: {error}") from None
 
@@ -198,11 +211,14 @@ def _argument(text: str, names: dict[str, object]) -> object:
     """Evaluate the text of an argument; a type such as float32[8,3] means a Tensor of zeros."""
     match = SHAPE.fullmatch(text.strip())
     kind = getattr(dtype, match[1], None) if match else None
-    if match and isinstance(kind, dtype.DType):
-        shape = tuple(int(size) for size in match[2].split(",") if size.strip())
-        return Tensor(np.zeros(shape), kind)
     own = sys.modules[__package__.partition(".")[0]]
     try:
+        if match and isinstance(kind, dtype.DType):
+            shape = tuple(int(size) for size in match[2].split(",") if size.strip())
+            return Tensor(np.zeros(shape), kind)
         return eval(text, {**names, "np": np, "ms": own})
     except Exception as error:  # noqa: BLE001 (an expression of the user may raise anything)
-        raise UsageError(f"--args: {text!r} raised {type(error).__name__}: {error}") from None
+        raise UsageError(
+            f"--args: {text!r} raised {type(error).__name__}: {error}; wanted a Python expression, "
+            "or a dtype and a shape such as float32[8,3]"
+        ) from None
