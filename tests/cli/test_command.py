@@ -80,7 +80,8 @@ MISTAKES = [
     ("doctor --device CPU", 2, "unrecognized arguments: --device CPU"),
     ("plugins more", 2, "unrecognized arguments: more"),
     ("info --jsn", 2, "unrecognized arguments: --jsn"),
-    ("check --json", 2, "unrecognized arguments: --json"),
+    ("check more", 2, "unrecognized arguments: more"),
+    ("show --json script.py:double -o -", 2, "both write to standard output"),
     ("cache", 2, "the following arguments are required: action"),
     ("run nowhere.py", 2, "no such file"),
     ("run folder", 2, "can't find '__main__.py'"),
@@ -245,6 +246,8 @@ def test_show_writes_the_page_to_stdout(script):
         ("cache info", ["path", "entries", "bytes", "limit", "problem"]),
         ("bench --seconds 0.01", ["device", "results"]),
         ("convert good.npz out.safetensors", ["target", "bytes", "tensors"]),
+        ("check", ["right", "version", "device", "problem"]),
+        ("new-backend Frob made", ["device", "folder", "files"]),
         ("tune --device CPU", ["CPU:0"]),
     ],
 )
@@ -252,6 +255,24 @@ def test_json_is_one_object(line, keys, script, capsys):
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(keys) <= set(found)
+
+
+@pytest.mark.parametrize(
+    "line, keys",
+    [
+        ("show script.py:double", ["function", "page", "bytes"]),
+        ("profile script.py", ["seconds", "events", "dropped", "by", "rows"]),
+        ("conformance run CPU --quick -k [exp-float32]", ["title", "results", "reached"]),
+    ],
+)
+def test_what_programs_and_tests_print_is_not_in_the_json(line, keys, script):
+    words = line.split()
+    at = len(words) if words[0] == "conformance" else 1
+    command = [sys.executable, "-m", "duograph.cli", *words[:at], "--json", *words[at:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(keys) <= set(json.loads(done.stdout))
+    assert "runs" in done.stderr or "passed" in done.stderr
 
 
 def test_plugins_lists_hooks_and_problems(site, device):

@@ -9,8 +9,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+import time
 
 from ..conformance import certificates
 from ..errors import DuographError
@@ -40,7 +43,7 @@ def add(commands: Commands) -> None:
         {1: "a case failed, or the new run is worse"},
     )
     actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
-    one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS)
+    one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS, json=True)
     one.add_argument("device", help="the device, such as CPU or MyDevice:1")
     one.add_argument("--quick", action="store_true", help="run a selection of the cases")
     one.add_argument("-k", metavar="CASES", help='run some cases, such as "[exp-float32]"')
@@ -90,10 +93,21 @@ def _run(options: argparse.Namespace) -> int:
     line = [sys.executable, "-m", "pytest", "--pyargs", "duograph.conformance"]
     line += ["--device", options.device]
     line += [f"--{name}" for name in ("quick", "resume") if getattr(options, name)]
-    for name in ("-k", "-n", "--dtypes", "--report"):
+    for name in ("-k", "-n", "--dtypes"):
         value = getattr(options, name.lstrip("-"))
         line += [name, value] if value is not None else []
-    return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
+    if not options.json:
+        line += ["--report", folder] if folder is not None else []
+        return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
+    with tempfile.TemporaryDirectory() as own:
+        line += ["--report", folder or own]
+        begun = time.time()
+        status = subprocess.run(line, check=False, stdout=sys.stderr).returncode
+        reports = pathlib.Path(folder or own).glob("*.json")
+        for report in reports:  # others in the folder are of other devices, and older
+            if report.stat().st_mtime >= begun - 1:
+                sys.stdout.write(report.read_text("utf-8") + "\n")
+    return _STATUS.get(status, 1)
 
 
 def _processes(text: str) -> str:

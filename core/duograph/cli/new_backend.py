@@ -19,7 +19,7 @@ import sys
 from ..backend import registry
 from ..errors import ArgumentValueError
 from ..status_line import status_line
-from .command import Commands, UsageError, command
+from .command import Commands, UsageError, command, print_json
 
 # The conformance tests that `--install` runs.
 FIRST_OP = "[add-float32]"
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
         _run,
         "create a package for a new device",
         "duograph new-backend MyDevice --install\nduograph new-backend MyDevice plugins/mydevice",
+        json=True,
     )
     made.add_argument("name", help="the device_target of the device, such as MyDevice")
     made.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
@@ -54,13 +55,17 @@ def _run(options: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise UsageError(f"{error.filename} exists already; name another folder") from None
     low = options.name.lower()
-    sys.stdout.write(
-        f"wrote {root}: the device is in duograph_{low}/backend.py\n"
-        f"  pip install --editable {root}\n"
-        f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
-    )
+    if options.json:
+        files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+        print_json({"device": options.name, "folder": str(root), "files": files})
+    else:
+        sys.stdout.write(
+            f"wrote {root}: the device is in duograph_{low}/backend.py\n"
+            f"  pip install --editable {root}\n"
+            f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
+        )
     sys.stdout.flush()
-    return _install(root, options.name) if options.install else 0
+    return _install(root, options.name, options.json) if options.install else 0
 
 
 def _check_free(name: str) -> None:
@@ -73,13 +78,17 @@ def _check_free(name: str) -> None:
         raise UsageError(f"the package {package} is installed already; choose another name")
 
 
-def _install(root: pathlib.Path, name: str) -> int:
-    """Install a package with pip and run the conformance tests of its first op; return 0 or 1."""
+def _install(root: pathlib.Path, name: str, quiet: bool) -> int:
+    """Install a package with pip and run the conformance tests of its first op; return 0 or 1.
+
+    With `quiet`, the tests print to standard error.
+    """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
     with status_line(f"installing {root} with pip"):
         failed = subprocess.run(pip, check=False).returncode
     test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
-    return 1 if failed or subprocess.run(test, check=False).returncode else 0
+    out = sys.stderr if quiet else None
+    return 1 if failed or subprocess.run(test, check=False, stdout=out).returncode else 0
 
 
 PYPROJECT = """\

@@ -26,7 +26,7 @@ from ..pages import Page
 from ..placement import device_of
 from ..status_line import status_line
 from ..tensor import Tensor
-from .command import CommandError, Commands, UsageError, check_output, command
+from .command import CommandError, Commands, UsageError, check_output, command, print_json
 
 __all__ = ["add"]
 
@@ -53,7 +53,8 @@ def add(commands: Commands) -> None:
             2: "a mistake in the command line: no such file or function, or it is not compiled",
         },
         usage="duograph show [-h] [-o FILE] [--open] [--device NAME] SCRIPT.py:FUNCTION "
-        "[--args EXPR ...] [-- ARGUMENT ...]",
+        "[--json] [--args EXPR ...] [-- ARGUMENT ...]",
+        json=True,
     )
     made.add_argument(
         "target", metavar="SCRIPT.py:FUNCTION", help="a function, method (Net.construct) or Cell"
@@ -74,6 +75,8 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     script, function = _target(options.target)
+    if options.json and options.output == "-":
+        raise UsageError("--json and --output - both write to standard output; choose one")
     path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
     if options.output != "-":
         check_output("--output", path)
@@ -98,7 +101,10 @@ def _run(options: argparse.Namespace) -> int:
         page.open(path)
     else:
         page.save(path)
-    sys.stdout.write(f"wrote {path}\n")
+    if options.json:
+        print_json({"function": function, "page": str(path), "bytes": path.stat().st_size})
+    else:
+        sys.stdout.write(f"wrote {path}\n")
     return 0
 
 
