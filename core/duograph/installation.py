@@ -41,13 +41,14 @@ def checked() -> Check:
     """Multiply two matrices on the current device, and return the outcome."""
     device: str | None = None
     try:
-        device = registry.current_device().name
+        current = registry.current_device()
+        device = current.name
         x = Tensor([[1.0, 2.0], [3.0, 4.0]])
         found = ops.matmul(x, x).asnumpy().tolist()
     except DuographError as error:
         return Check(False, version.OWN, device, str(error))
     if found != [[7.0, 10.0], [15.0, 22.0]]:
-        problem = f"{device} gives {found} for the square of [[1, 2], [3, 4]]"
+        problem = f"{current} gives {found} for the square of [[1, 2], [3, 4]]"
         return Check(False, version.OWN, device, problem)
     return Check(True, version.OWN, device, None)
 
