@@ -57,6 +57,11 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
     (tmp_path / "bad.pt").write_bytes(b"\x80\x02}q\x00.")
     np.savez(tmp_path / "good.npz", weight=np.ones((2, 3), np.float32))
+    good = (tmp_path / "good.npz").read_bytes()
+    (tmp_path / "short.npz").write_bytes(good[:-40])
+    (tmp_path / "flipped.npz").write_bytes(good[:150] + b"\xff" + good[151:])
+    np.savez(tmp_path / "words.npz", names=np.array(["a"]))
+    np.savez(tmp_path / "long.npz", x=np.ones(2, np.longdouble))
     (tmp_path / "unreadable.npz").write_bytes(b"")
     (tmp_path / "unreadable.npz").chmod(0)
     return path
@@ -144,6 +149,11 @@ MISTAKES = [
     ("convert good.npz bad.pt", 2, "exists already; pass --force"),
     ("convert bad.safetensors out.npz", 1, "bad.safetensors"),
     ("convert bad.pt out.npz", 1, "no file of torch.save"),
+    ("convert short.npz out.ckpt", 1, "short.npz is damaged, or no .npz file"),
+    ("convert flipped.npz out.ckpt", 1, "flipped.npz is damaged, or no .npz file"),
+    ("convert words.npz out.ckpt", 1, "names cannot be in a .ckpt file"),
+    ("convert words.npz good.npz --force", 1, ".npz has no dtype str32, which names has"),
+    ("convert long.npz out.safetensors", 1, "x cannot be in a .safetensors file"),
     ("convert folder out.ckpt", 2, "folder has the suffix ''"),
     ("convert good.npz script.py/out.ckpt", 1, "File exists"),
     ("convert good.npz out.ckpt --rename weight=", 2, "leaves nothing of a name"),

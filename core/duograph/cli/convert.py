@@ -122,11 +122,12 @@ def read(path: pathlib.Path) -> dict[str, Array]:
     if path.suffix == ".npz":
         try:
             with (
-                np.load(path, allow_pickle=False) as file,
+                open(path, "rb") as opened,  # np.load would leave a damaged file open
+                np.load(opened, allow_pickle=False) as file,
                 status_line(f"loading {path}", len(file.files), "tensors") as line,
             ):
                 return {name: file[name] for name in counted(file.files, line)}
-        except (OSError, ValueError, EOFError, KeyError) as error:
+        except Exception as error:  # noqa: BLE001 (a damaged archive may raise anything)
             raise ValueError(f"{path} is damaged, or no .npz file: {error}") from None
     found = load_checkpoint(str(path), format=path.suffix[1:])
     texts = [name for name, value in found.items() if not isinstance(value, Tensor)]
@@ -155,5 +156,10 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
         with status_line(f"saving {path}"), replacing(str(path)) as file:
             np.savez(file, **cast("dict[str, Any]", values))
     else:
-        tensors = {name: Tensor(array) for name, array in values.items()}
+        tensors: dict[str, Tensor] = {}
+        for name, array in values.items():
+            try:
+                tensors[name] = Tensor(array)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{name} cannot be in a {path.suffix} file: {error}") from None
         save_checkpoint(tensors, str(path), format=path.suffix[1:])
