@@ -24,7 +24,7 @@ from .profiler import profile
 from .ranks.world import end_ranks
 from .tracebacks import prepare_for_printing
 
-__all__ = ["add_arguments", "main", "problem_of"]
+__all__ = ["add_arguments", "main", "output_problem", "problem_of"]
 
 USAGE = "duograph run [-n N] [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
 EXAMPLES = """examples:
@@ -67,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _parser().print_help(sys.stderr)
         return 2
     problem = problem_of(options.script) if options.module is None else None
+    if options.trace is not None:
+        problem = problem or output_problem("--trace", options.trace)
+    if options.log_dir is not None and os.path.isfile(options.log_dir):
+        problem = problem or f"--log_dir: got {options.log_dir}, which is a file; wanted a folder"
     if problem is not None:
         return _refuse(problem, 2)
     size = launcher.wanted_ranks(options)
@@ -108,6 +112,20 @@ def problem_of(script: str) -> str | None:
             inside = archive.namelist()
     if inside is not None and not {"__main__.py", "__main__.pyc"} & set(inside):
         return f"can't find '__main__.py' in {path!r}; wanted a program"
+    return None
+
+
+def output_problem(option: str, path: str | os.PathLike[str]) -> str | None:
+    """Return why a file cannot be written: it has no folder, or is a folder; None if it can.
+
+    `option` is the name of the option that names the file. Commands that run a program ask first,
+    so that the results of a long run are not lost.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        return f"{option}: got {os.fspath(path)}; there is no folder {folder}"
+    if os.path.isdir(path):
+        return f"{option}: got {os.fspath(path)}, which is a folder; wanted a file"
     return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import TypeAlias
@@ -19,7 +18,6 @@ __all__ = [
     "Commands",
     "UsageError",
     "as_table",
-    "check_output",
     "command",
     "print_json",
 ]
@@ -75,19 +73,6 @@ def command(
     if json:
         made.add_argument("--json", action="store_true", help="print JSON")
     return made
-
-
-def check_output(option: str, path: str | os.PathLike[str]) -> None:
-    """Raise UsageError if a file that is to be written has no folder, or is a folder.
-
-    `option` is the name of the option that names the file. Subcommands that run a program call it
-    first, so that the results of a long run are not lost.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise UsageError(f"{option}: got {os.fspath(path)}; there is no folder {folder}")
-    if os.path.isdir(path):
-        raise UsageError(f"{option}: got {os.fspath(path)}, which is a folder; wanted a file")
 
 
 def print_json(data: object) -> None:

@@ -13,7 +13,7 @@ import sys
 from .. import run as program_runner
 from ..profiler import profile
 from ..profiler.tables import GROUPS, SORTS
-from .command import CommandError, Commands, UsageError, check_output, command, print_json
+from .command import CommandError, Commands, UsageError, command, print_json
 
 __all__ = ["add"]
 
@@ -60,12 +60,12 @@ def _run(options: argparse.Namespace) -> int:
         SystemExit, Exception: raised by the program.
     """
     problem = program_runner.problem_of(options.script)
+    if options.trace:
+        problem = problem or program_runner.output_problem("--trace", options.trace)
     if problem is not None:
         raise UsageError(problem)
     if options.rows < 0:
         raise UsageError(f"got --rows {options.rows}; wanted 0 or a larger number")
-    if options.trace:
-        check_output("--trace", options.trace)
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     finished = profile(start_profile=False)
     try:

@@ -24,9 +24,10 @@ from ..errors import DuographError
 from ..nn.cell import Cell
 from ..pages import Page
 from ..placement import device_of
+from ..run import output_problem
 from ..status_line import status_line
 from ..tensor import Tensor
-from .command import CommandError, Commands, UsageError, check_output, command, print_json
+from .command import CommandError, Commands, UsageError, command, print_json
 
 __all__ = ["add"]
 
@@ -78,8 +79,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.json and options.output == "-":
         raise UsageError("--json and --output - both write to standard output; choose one")
     path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
-    if options.output != "-":
-        check_output("--output", path)
+    problem = None if options.output == "-" else output_problem("--output", path)
+    if problem is not None:
+        raise UsageError(problem)
     try:
         if options.device is not None:
             device_of(options.device)
