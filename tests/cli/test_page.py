@@ -77,6 +77,23 @@ def test_the_page_has_the_facts_of_explain(predicted):
     assert capture["value"] == "2.0" and "same value" in capture["guard"]
 
 
+def test_each_call_of_python_is_named_with_its_line():
+    seen: list[float] = []
+
+    @ms.jit
+    def notes(x):
+        seen.append(float(x.sum()))
+        print("sum", x)
+        return ms.Tensor(np.sort(x.asnumpy()))
+
+    first = notes.function.__code__.co_firstlineno
+    said = notes.explain(tensor(2))
+    for name, line in (("list.append", 2), ("print", 3), ("asnumpy", 4), ("sort", 4)):
+        (call,) = [text for text in said.host_calls if text.startswith(f"{name} ")]
+        assert f"{pathlib.Path(__file__).name}:{first + line} in" in call
+        assert call in str(said) and call in data_of(notes.show(tensor(2)))["facts"]["host_calls"]
+
+
 def test_user_text_is_no_markup(predicted):
     text = str(predicted)
     assert '<b id="bold">' not in text and text.count("</script>") == 2
