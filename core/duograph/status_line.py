@@ -34,11 +34,12 @@ class StatusLine:
         done: the items that are finished, such as bytes.
         total: the items in all; None if nobody knows.
         unit: what the items are, such as "rows" or "bytes"; "" if none are counted.
+        shown: whether a terminal may show the line; if not, nobody needs the counts.
         began: when the operation began, in seconds of `time.monotonic`.
     """
 
-    def __init__(self, doing: str, total: int | None, unit: str) -> None:
-        self.doing, self.total, self.unit = doing, total, unit
+    def __init__(self, doing: str, total: int | None, unit: str, shown: bool = True) -> None:
+        self.doing, self.total, self.unit, self.shown = doing, total, unit, shown
         self.done = 0
         self.began = time.monotonic()
 
@@ -149,12 +150,12 @@ def status_line(
         threaded: a thread draws the line; False for a block that may fork, where `advance` does.
     """
     global _terminal
-    line = StatusLine(doing, total, unit)
     stream = sys.stderr
     main = threading.current_thread() is threading.main_thread()
     if not main or stream is None or not stream.isatty():
-        yield line
+        yield StatusLine(doing, total, unit, shown=False)
         return
+    line = StatusLine(doing, total, unit)
     outer, terminal = _terminal, _terminal or _Terminal(stream)
     _terminal = terminal
     terminal.running.append(line)

@@ -163,13 +163,15 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
 
 def _content(path: str) -> bytes:
     """Return the content of a file; a terminal shows how far a large one is."""
-    made = io.BytesIO()
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         with status_line(f"loading {path}", size, "bytes") as line:
+            if not line.shown:
+                return file.read()
+            made = io.BytesIO()
             for piece in counted(iter(lambda: file.read(_PIECE), b""), line, len):
                 made.write(piece)
-    return made.getvalue()
+            return made.getvalue()
 
 
 def _looks_like_safetensors(data: bytes) -> bool:
