@@ -8,6 +8,7 @@ the calls, and not a hang or wrong numbers.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sys
 import time
@@ -134,7 +135,7 @@ class Operation:
         except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
             self._failed(CommunicationError(f"{self.where()} failed: {error}"))
         except BaseException:
-            if self._steps.gi_frame is None:  # interrupted within the steps, which cannot go on
+            if inspect.getgeneratorstate(self._steps) == inspect.GEN_CLOSED:  # cannot go on
                 self._failed(CommunicationError(f"{self.where()} was interrupted"))
             raise
         self.done = True
