@@ -91,6 +91,15 @@ class World:
                 f"create_group: the group {name!r} of the ranks {list(found)} exists already; got "
                 f"rank_ids={list(members)}; wanted another name, or the same ranks"
             )
+        self._check_members(members)
+        if self.rank not in members:
+            self.others[name] = members
+            return
+        if len(members) > 1 and thread_state.builder is None:  # else see `group_of`
+            self._agree(name, members)
+        self._form(name, members)
+
+    def _check_members(self, members: tuple[int, ...]) -> None:
         if not members or len(set(members)) < len(members) or not set(members) <= set(
             range(self.size)
         ):  # fmt: skip
@@ -98,14 +107,9 @@ class World:
                 f"create_group: got rank_ids={list(members)}; wanted different ranks from 0 to "
                 f"{self.size - 1}"
             )
-        if self.rank not in members:
-            self.others[name] = members
-            return
-        if len(members) > 1:
-            self._agree(name, members)
-            comm = self.whole.comm.split(members)
-        else:
-            comm = Alone()
+
+    def _form(self, name: str, members: tuple[int, ...]) -> None:
+        comm = self.whole.comm.split(members) if len(members) > 1 else Alone()
         self.groups[name] = Group(self, name, members, comm)
 
     def _agree(self, name: str, members: tuple[int, ...]) -> None:
@@ -147,14 +151,16 @@ class World:
         """Return the name of the group of the given ranks in the given order.
 
         `ranks` must include this rank. The first call for these ranks forms the group: all of them
-        must make it, and they wait for each other.
+        must make it. The compiler calls it while it holds locks that other ranks, as threads, wait
+        for; so they must not exchange messages here. They need not agree on a name.
         """
         members = tuple(ranks)
         if members == self.whole.ranks:
             return self.whole.name
         name = f"ranks {', '.join(map(str, members))}"
         if name not in self.groups:
-            self.create_group(name, members)
+            self._check_members(members)
+            self._form(name, members)
         return name
 
     def destroy_group(self, name: str) -> None:
