@@ -518,3 +518,27 @@ def test_call_overhead_is_small():
     assert net._plain
     net.register_forward_hook(lambda *a: None)
     assert not net._plain
+
+
+class Square(nn.Cell):
+    def construct(self, x, scale=None):
+        y = x * x
+        return y if scale is None else y * scale
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("wrap", [lambda f: f, ms.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_a_recomputed_cell_without_parameters(order, wrap, scale):
+    cell = Square()
+    cell.recompute()
+    more = () if scale is None else (ms.Tensor(scale),)
+
+    def f(x):
+        return (cell(x, *more) * x).sum()
+
+    for _ in range(order - 1):
+        f = (lambda g: lambda x: ms.grad(g)(x).sum())(f)
+    x = np.array([1.0, 2.0], np.float32)
+    wanted = {1: 3 * x * x, 2: 6 * x, 3: 6 + 0 * x}[order] * (scale or 1)
+    np.testing.assert_allclose(wrap(ms.grad(f))(ms.Tensor(x)).asnumpy(), wanted, rtol=1e-6)
