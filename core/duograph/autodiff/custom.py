@@ -293,6 +293,7 @@ class Hook:
         """Unregister the gradient hook; a second call does nothing."""
         if self._function in self._hooks:
             self._hooks.remove(self._function)
+            runtime_state.cells_version += 1  # compiled functions compare a Parameter's hooks
 
 
 def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
@@ -323,5 +324,6 @@ def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
         if not hasattr(t, "_hooks"):
             t._hooks = []
         hooks = t._hooks
+        runtime_state.cells_version += 1  # compiled functions compare a Parameter's hooks
     hooks.append(function)
     return Hook(hooks, function)
