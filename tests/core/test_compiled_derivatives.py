@@ -28,6 +28,10 @@ INPUTS = ([0.3, 0.7], [-0.4, -0.75], [0.3, 0.7])
 def cell(construct, bprop, use="c(x)"):
     """Return the source of a program with a Cell that has the given methods."""
     return f"""
+class Holder:
+    def __init__(self):
+        self.n = 2.0
+
 class C(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -141,6 +145,32 @@ LATE = {
         "return x * 2",
         "return (dout * self.n,)",
         "grad(lambda a: (c(a), setattr(c, 'n', c.n + 1))[0])(x)",
+    ),
+    "attribute made by construct": multiply(
+        "self.saved = x * 2; return x * 2", "return (dout * self.saved,)", "c(x) * x"
+    ),
+    "Tensor that construct stores": multiply(
+        "self.keep = x * 2; return x * 2", "return (dout * self.keep,)", "c(c(x)) * x"
+    ),
+    "list argument written after the call": cell(
+        "(self, x, k): return x * k[0]",
+        "(self, x, k, out, dout): return dout * k[0], None",
+        "(lambda k: (c(x, k), k.append(k.pop() + 2)))([3.0])[0] * x",
+    ),
+    "dict argument written by construct": cell(
+        "(self, x, k): k['n'] = 7.0; return x * 2",
+        "(self, x, k, out, dout): return dout * k['n'], None",
+        "c(x, {'n': 1.0}) * x",
+    ),
+    "object argument written after the call": cell(
+        "(self, x, k): return x * k.n",
+        "(self, x, k, out, dout): return dout * k.n, None",
+        "(lambda k: (c(x, k), setattr(k, 'n', 5.0)))(Holder())[0] * x",
+    ),
+    "Parameter written between two calls of a pullback": multiply(
+        "return x * 2",
+        "return (dout * self.w,)",
+        "(lambda p: p(x)[0] + (ops.assign(c.w, c.w + 1), p(x)[0])[1])(ms.vjp(c, x)[1])",
     ),
     "input written by construct": multiply(
         "x[0] = 4.0; return x * x", "return (dout * x,)", "(lambda y: (c(y) * y, y))(x * 1)"

@@ -6,7 +6,7 @@ a Cell with its own `bprop`. The module only builds graphs; it never runs a back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...autodiff.replay import replay
 from ...autodiff.rule_checks import check_function
 from ...context import settings
 from ...errors import ArgumentError, GradientError, GraphError, JoinError, UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
 from ...ir.control import custom_call
 from ...ir.graph import Graph
 from ...ir.values import GraphObject, NeedsValue
@@ -125,9 +126,10 @@ class GraphRecorded:
         result: Value,
         leaves: Sequence[int],
         leaf_types: Sequence[Value],
-        late_reads: Collection[Key],
+        late_reads: Mapping[Key, tuple[Value, str]],
     ) -> None:
         self.late_reads = late_reads
+        self._pulled_at: list[Value] = []  # what these locations held when `pull` was called first
         self.leaves = leaves
         self.ev = ev
         self.lin = lin
@@ -144,9 +146,7 @@ class GraphRecorded:
                 ones.
         """
         builder = self.ev.builder
-        if not self.ev.journal.derivatives:  # otherwise the outer derivative may run the `bprop`
-            for key in self.late_reads:
-                self.ev.journal.late_reads.pop(key, None)
+        self._check_late_reads()
         given = []
         for out, seed in zip(self.outputs, seeds, strict=True):
             if seed is None:
@@ -167,6 +167,36 @@ class GraphRecorded:
             by_leaf[i] if i in by_leaf else zeros_of(type_)
             for i, type_ in zip(self.leaves, self.leaf_types, strict=True)
         ]
+
+    def _check_late_reads(self) -> None:
+        """Allow writes to what the user's `bprop`s read, because the gradient is computed now.
+
+        Raises:
+            UnsupportedSyntaxError: there was a write since an earlier gradient of this record.
+        """
+        journal = self.ev.journal
+        present = [Location(k[0], o, k[2]).read() for k, (o, _) in self.late_reads.items()]
+        if self._pulled_at:
+            for was, now, (_, name) in zip(self._pulled_at, present, self.late_reads.values()):
+                if not _is_unchanged(was, now):
+                    raise written_for_bprop(name)
+        self._pulled_at = present
+        if not journal.derivatives:  # otherwise the outer derivative may run the `bprop`
+            for key in self.late_reads:
+                journal.late_reads.pop(key, None)
+
+
+def _is_unchanged(was: Value, now: Value) -> bool:
+    """Return whether nothing was written to a location between two reads of its content."""
+    if isinstance(was, GraphTensor) and isinstance(now, GraphTensor):
+        return was._builder is now._builder and was._id == now._id
+    if isinstance(was, (list, dict)) and type(was) is type(now):
+        return len(was) == len(now) and all(a is b for a, b in zip(_items(was), _items(now)))
+    return was is now or (isinstance(was, set) and was == now)
+
+
+def _items(container: Value) -> list[Value]:
+    return [*container, *container.values()] if isinstance(container, dict) else container
 
 
 def record(
@@ -434,6 +464,8 @@ def _traced_bprop(
     name = type(cell).__name__
     try:
         with ev.journal.bprop() as reads:
+            for x in args:  # it gets these objects, not copies
+                ev.journal.note_contents(x)
             found, changes, error = _run_and_undo_in(ev, backward, run)
     except JoinError as join:  # uncompiled code runs the bprop only under a derivative
         raise line_by_line(join) from None

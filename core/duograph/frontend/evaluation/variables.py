@@ -154,8 +154,8 @@ def read_outside(
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     if key in ev.outside.written:
-        ev.journal.note_read("item", ev.outside.values, key)
         if type(value) in (bool, int, float):
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
             return ev.inputs.number(kind, owner, name, value)
@@ -185,6 +185,7 @@ def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: st
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
     ev.outside.constants[key] = MISSING
     ev.keep.append(owner)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ArgumentError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
+from ...ir.values import HostValue
+from ...tensor import Tensor
 from ..types import Value
 
 __all__ = ["MISSING", "Changes", "Journal", "Key", "Location", "Scope", "written_for_bprop"]
@@ -172,8 +174,19 @@ class Journal:
         self.reads[kind, id(owner), name] = owner
         if kind in _CONTAINERS:
             for item in owner.values() if kind == "dict" else owner:
-                if type(item).__name__ in _CONTAINERS:
-                    self.note_read(type(item).__name__, item)
+                self.note_contents(item)
+
+    def note_contents(self, value: Value) -> None:
+        """Record a read of everything that a container or an object holds, as `note_read` does."""
+        kind = type(value)
+        if kind in (list, dict, set):
+            self.note_read(kind.__name__, value)
+        elif isinstance(value, tuple):
+            for item in value:
+                self.note_contents(item)
+        elif not isinstance(value, (Tensor, HostValue, type)) and hasattr(value, "__dict__"):
+            for name in vars(value):
+                self.note_read("attribute", value, name)
 
     @contextlib.contextmanager
     def bprop(self) -> Iterator[dict[Key, Value]]:
