@@ -453,9 +453,14 @@ def test_derivatives_that_a_graph_cannot_hold_run_line_by_line(source):
     check(source, uncompiled=True, shift=1)
 
 
-def test_hooks_of_a_parameter_run_and_are_noticed():
+@pytest.mark.parametrize("how", ["weight", "Parameter as input", "Tensor as input"])
+def test_hooks_of_outside_tensors_run_and_are_noticed(how):
     w, seen = Parameter(Tensor([2.0, 3.0]), name="w"), []
-    gradient = jit(lambda x: grad(lambda a: (a * w).sum(), None, [w])(x))
+    if how == "weight":
+        gradient = jit(lambda x: grad(lambda a: (a * w).sum(), None, [w])(x))
+    else:
+        w = w if how == "Parameter as input" else Tensor([2.0, 3.0])
+        gradient = jit(lambda x: grad(lambda a: (a * x).sum(), (0,))(w))
     x = Tensor([1.0, 2.0])
 
     def called():

@@ -221,10 +221,11 @@ def record(
         has_aux: whether only the first item of the result is differentiated.
 
     Raises:
-        UnsupportedSyntaxError: a weight has gradient hooks, which a graph cannot call.
+        UnsupportedSyntaxError: an input or weight has gradient hooks, which a graph cannot call.
     """
-    for p in weights:
-        _check_no_hooks(ev, p)
+    for t in (*tensors_of([args[i] for i in positions]), *weights):
+        if not isinstance(t, GraphTensor) and id(t) not in ev.owned.tensors:
+            _check_no_hooks(ev, t)
     parent = ev.builder
     child = StagedBuilder(ev, parent)
     incoming: list[Value] = []
@@ -294,18 +295,18 @@ def record(
     return GraphRecorded(ev, lin, residuals, found[: len(outputs)], result, leaves, types, late)
 
 
-def _check_no_hooks(ev: Evaluation, parameter: Parameter) -> None:
-    """Raise if gradient hooks are registered on a Parameter that is differentiated.
+def _check_no_hooks(ev: Evaluation, tensor: Tensor) -> None:
+    """Raise if gradient hooks are registered on an eager tensor that is differentiated.
 
     Whether there are any is compared before each later call of the compiled function.
     """
-    hooks = tensor_hooks_of(parameter)
-    label = f"hooks of {parameter.name}"
-    ev.captures.add("tensor hooks", parameter, None, hooks, label, exact=True)
+    hooks = tensor_hooks_of(tensor)
+    name = getattr(tensor, "name", "a Tensor")
+    ev.captures.add("tensor hooks", tensor, None, hooks, f"hooks of {name}", exact=True)
     if hooks:
         raise UnsupportedSyntaxError(
-            f"{parameter.name}: got gradient hooks of a Parameter that is differentiated inside "
-            "jit; a compiled function cannot call them",
+            f"register_hook: got gradient hooks of {name}, which is differentiated inside jit; a "
+            "compiled function cannot call them",
             construct="hook",
             remedy="Remove the hooks, or run the function line by line",
         )

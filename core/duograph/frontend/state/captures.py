@@ -101,7 +101,7 @@ class Capture:
             "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
             dict of a class), "class" (of an object), "entries" (of a list, dict or set), "contents"
             (of an array or a tensor), "members" and "hooks" (of a Cell), "tensor hooks" (of a
-            Parameter), "type" (of a location that the function writes), "answer" (of calling
+            Tensor), "type" (of a location that the function writes), "answer" (of calling
             `owner` with the arguments `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
