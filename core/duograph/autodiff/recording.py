@@ -22,7 +22,7 @@ from ..tensor import Tensor, is_recorded
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .node_plans import PythonPlan, zeros_on
-from .pytrees import mapped, tensors_of
+from .pytrees import class_name, mapped, tensors_of
 from .tape import (
     DerivativeScope,
     Edge,
@@ -326,7 +326,7 @@ def main_result(fn: object, result: object) -> object:
     """
     if not isinstance(result, tuple) or len(result) < 2:
         name = getattr(fn, "__name__", type(fn).__name__)
-        one = "a tuple of one item" if isinstance(result, tuple) else f"one {type(result).__name__}"
+        one = "a tuple of one item" if isinstance(result, tuple) else f"one {class_name(result)}"
         raise ArgumentError(
             f"has_aux=True: {name}{defined_at(fn)} returned {one}; wanted a tuple of the value "
             "to differentiate and at least one more item, as in `return loss, logits`"

@@ -123,6 +123,7 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
         AttributeError: compiled code has deleted the attribute.
         UnsupportedSyntaxError: only the running graph knows whether the attribute was assigned.
     """
+    ev.journal.note_read("item", ev.outside.values, key)
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")

@@ -95,6 +95,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
     """
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
+        ev.journal.note_read("item", ev.outside.values, key)
         return ev.outside.values[key]
     try:
         value = cell.cell_contents
@@ -118,6 +119,7 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
+        ev.journal.note_read("item", ev.outside.values, key)
         value = ev.outside.values[key]
         if value is not MISSING:
             return value
@@ -152,6 +154,7 @@ def read_outside(
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     if key in ev.outside.written:
         if type(value) in (bool, int, float):
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
@@ -164,7 +167,10 @@ def read_outside(
         ev.captures.add(kind, owner, name, value, label)
         ev.outside.constants[key] = value
     ev.keep.append(owner)
-    return ev.copies.imported(value, label)
+    copy = ev.copies.imported(value, label)
+    if copy is not value:
+        ev.journal.note_read(type(copy).__name__, copy)
+    return copy
 
 
 def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
@@ -179,6 +185,7 @@ def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: st
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
     ev.outside.constants[key] = MISSING
     ev.keep.append(owner)
