@@ -163,7 +163,7 @@ def _after_loop(
         lambda: run_block(ev, frame, orelse),
         "the result",
         ("loop else", "loop"),
-        frame.vars,
+        frame,
     )
 
 

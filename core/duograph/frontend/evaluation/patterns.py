@@ -84,7 +84,7 @@ def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value])
         lambda: _cases(ev, frame, subject, cases[1:]),
         "the result",
         ("next case", "case"),
-        frame.vars,
+        frame,
     )
 
 
