@@ -50,7 +50,7 @@ def _observed(
     text = textwrap.dedent(source).lstrip("\n")
     file = f"<program {id(space)} {compiled}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), space)
+    exec(compile(text, file, "exec", dont_inherit=True), space)
     function = ms.jit(space["f"], **OPTIONS) if compiled else space["f"]
     found: list[Any] = []
     with _recompiling(), warnings.catch_warnings(record=True) as said:

@@ -268,6 +268,21 @@ def test_condition_in_finally_decides_whether_an_error_is_dropped() -> None:
     check_program(textwrap.dedent(source), CALLS, line_by_line=True)
 
 
+@pytest.mark.parametrize("branch", ["del y", "y = x * 2\n        del y"])
+def test_unbound_in_one_branch_is_not_caught_for_both(branch: str) -> None:
+    source = f"""
+def f(x, n):
+    y = x
+    if x > 0:
+        {branch}
+    try:
+        return y
+    except UnboundLocalError:
+        return "unbound"
+"""
+    check_program(source, CALLS, line_by_line=True)
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_else_runs_compiled(strict: bool) -> None:
     def leave(x):

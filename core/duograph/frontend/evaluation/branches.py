@@ -244,7 +244,7 @@ def _joined_location(
         if local and _same_kind_of_object(ev, values[0], values[1]):
             return Unjoined(label, error)
         if ended:
-            return Unjoined(label, line_by_line(error))
+            return Unjoined(label, line_by_line(error) if isinstance(error, JoinError) else error)
         if isinstance(error, JoinError) and is_outside_location(ev, location):
             raise line_by_line(error) from None
         raise
