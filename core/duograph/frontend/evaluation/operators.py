@@ -7,7 +7,6 @@ decided by the data of a tensor, because the graph serves other data as well.
 from __future__ import annotations
 
 import ast
-import functools
 import operator
 from collections.abc import Callable, Iterator
 
@@ -29,7 +28,7 @@ from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
 from .identity import compare_all, identical, known_identical
 from .iteration import iterate
-from .laziness import ahead
+from .laziness import remaining
 from .native import native
 from .outside import (
     ask,
@@ -356,19 +355,24 @@ def _found_among(ev: Evaluation, x: Value, items: Iterator[Value]) -> Value:
             return True
         equal = truth(ev, apply(ev, operator.eq, item, x))
         if found is False and not isinstance(equal, bool):
-            if _has_own_equality(x):  # later items may not be compared unless Python would
-                ev.owned.uncertain.add(id(items))
-                return _true_or_among(ev, equal, x, items)
-            items = ahead(ev, items, "in")
+            rest = remaining(ev, items, "in")
+            if any(map(_has_own_equality, (x, *rest))):  # comparing one may have effects
+                return _true_or_among(ev, equal, x, rest)
+            items = iter(rest)
         found = either(found, equal)
         if found is True:
             return True
 
 
-def _true_or_among(ev: Evaluation, flag: Flag, x: Value, items: Iterator[Value]) -> Value:
-    """Return `flag or` whether one of the items is `x`, which a branch decides."""
-    rest = functools.partial(_found_among, ev, x, items)
-    return select(ev, flag, lambda: as_flag(True), lambda: as_flag(rest()), "in")
+def _true_or_among(ev: Evaluation, flag: Flag, x: Value, items: list[Value]) -> Value:
+    """Return whether `flag` is true or one of the items is `x`; a branch compares the items."""
+    return select(
+        ev,
+        flag,
+        lambda: as_flag(True),
+        lambda: as_flag(_found_among(ev, x, iter(items))),
+        "in",
+    )
 
 
 _END = object()
