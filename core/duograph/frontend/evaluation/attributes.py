@@ -28,9 +28,9 @@ from ..state.journal import MISSING, Key
 from ..types import Value
 from ..values.flow import Maybe, Undefined
 from ..values.functions import Choice, Function
-from .dispatch import call
+from .dispatch import call, call_object, replaces
 from .host import run_on_host
-from .outside import is_live, special_method, uses_up
+from .outside import check_made_here, is_live, special_method, uses_up
 from .variables import read_missing, read_outside, write_outside
 
 # Tensor methods that return the data as a Python or NumPy object.
@@ -142,9 +142,16 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
         ev.captures.class_attribute(type(owner), name)
         if _staged_property(owner, name):
             return _property(ev, owner, name)
+        held = inspect.getattr_static(type(owner), name, None)
+        descriptor = None if held is None else user_method(held, "__get__")
+        if descriptor is not None:
+            return call(ev, descriptor, (held, owner, type(owner)), {})
         found = _native(owner, name)
-        if isinstance(inspect.getattr_static(type(owner), name, None), _OWN_DATA):
-            return ev.owned.add(found) if type(found) is dict else found
+        if isinstance(held, _OWN_DATA):
+            if type(found) is dict and id(found) not in ev.owned.objects:  # as old as its owner
+                ev.owned.add(found)
+                ev.owned.depths[id(found)] = ev.owned.depths[id(owner)]
+            return found
         return ev.copies.imported(found, f"{type(owner).__name__}.{name}")
     return _native(owner, name)
 
@@ -317,7 +324,7 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 def _staged_property(owner: Value, name: str) -> bool:
     """Return whether an attribute is a property of a user's class, whose getter must be traced."""
-    found = getattr(type(owner), name, None)
+    found = inspect.getattr_static(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
@@ -406,6 +413,34 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     if custom is not None:
         call(ev, custom, (owner, name, value), {})
         return
+    _store_attribute(ev, owner, name, value)
+
+
+@replaces(super)
+def _super(ev: Evaluation, *args: Value) -> Value:
+    """Return the `super` object of a call `super(cls, owner)`."""
+    return call_object(ev, super, args, {}) if len(args) != 2 else super(*args)
+
+
+@replaces(object.__setattr__)
+def _store_by_object(ev: Evaluation, owner: Value, name: Value, value: Value) -> Value:
+    """Trace `object.__setattr__(owner, name, value)`, as a class's own `__setattr__` calls it."""
+    kind: Value = type(owner)
+    plain = kind.__module__ != "builtins" and not is_host(kind.__module__)
+    if not plain or isinstance(owner, (Tensor, Cell, HostValue)) or not isinstance(name, str):
+        return call_object(ev, object.__setattr__, (owner, name, value), {})
+    _store_attribute(ev, owner, name, value, by_object=True)
+    return None
+
+
+def _store_attribute(
+    ev: Evaluation, owner: Value, name: str, value: Value, by_object: bool = False
+) -> None:
+    """Trace `owner.name = value`, without a `__setattr__` of the user.
+
+    `by_object` says whether the code calls `object.__setattr__`, whatever the class of `owner` has.
+    The other arguments and the errors are those of `set_attribute`.
+    """
     found = inspect.getattr_static(type(owner), name, None)
     if isinstance(found, property) and found.fset is not None:
         ev.captures.method(owner, name, None)
@@ -416,15 +451,17 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         ev.captures.method(owner, name, None)
         call(ev, descriptor, (found, owner, value), {})
         return
-    if not _stores_attribute(owner, found):
+    if not _stores_attribute(owner, found, by_object):
         raise _unmodelled(owner, name, "got an assignment that the class may refuse")
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
-        if hasattr(owner, "__dict__"):
+        if hasattr(owner, "__dict__") and not hasattr(type(found), "__set__"):
             ev.journal.touch("attribute", owner, name)
             if not isinstance(owner, type):
                 owner.__dict__[name] = value
                 return
-        setattr(owner, name, value)
+        else:  # a slot
+            check_made_here(ev, owner, "setattr")
+        object.__setattr__(owner, name, value) if by_object else setattr(owner, name, value)
         return
     _set_outside(ev, owner, name, value)
 
@@ -465,15 +502,17 @@ def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
     write_outside(ev, "attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
 
-def _stores_attribute(owner: Value, found: Value) -> bool:
+def _stores_attribute(owner: Value, found: Value, by_object: bool) -> bool:
     """Return whether assigning to an attribute only stores the value in the object.
 
     Args:
         owner: the object.
         found: what its class has under the attribute's name, or None.
+        by_object: whether `object.__setattr__` assigns, not the `__setattr__` of the class.
     """
     setter = getattr(type(owner), "__setattr__")  # noqa: B009  (of the class, not of an object)
-    if isinstance(setter, types.FunctionType) and not is_framework(setter.__module__):
+    is_function = isinstance(setter, types.FunctionType) and not by_object
+    if is_function and not is_framework(setter.__module__):
         return False  # the one of a frozen dataclass, or of a library
     if isinstance(found, property):
         return False

@@ -44,11 +44,10 @@ from .attributes import delete_attribute, get_attribute, set_attribute
 from .dispatch import call, replaces
 from .host import append_effect, check_known, host_number, run_on_host
 from .iteration import iterate, pairs_of
-from .laziness import lazily
+from .laziness import check_position, lazily
 from .native import native
 from .outside import (
     ask,
-    check_made_here,
     defer,
     is_live,
     is_outside,
@@ -169,6 +168,8 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
         return Tensor
     if isinstance(x, GraphScalar):
         return _CLASSES[x._type]
+    if isinstance(x, GraphRange):
+        return range
     return x.__class__ if is_symbolic(x) else type(x)
 
 
@@ -177,9 +178,7 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
     """Trace `isinstance(x, kinds)`; return a bool, or a graph bool if unknown at compile time."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
-    if isinstance(x, GraphScalar):
-        return issubclass(_class_of(ev, x), kinds)
-    if isinstance(x, (Function, Choice)):
+    if isinstance(x, (GraphScalar, GraphRange, Function, Choice)):
         return issubclass(_class_of(ev, x), kinds)
     if is_outside(ev, x):
         ev.captures.class_of(x)
@@ -387,41 +386,31 @@ def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
         return run_on_host(ev, next, (items, *default), {}, "next")
     if is_outside(ev, items):
         return defer(ev, next, (items, *default), {})
-    check_made_here(ev, items, "next")
-    return next(items, *default)
+    check_position(ev, items)
+    with ev.journal.catching():
+        return next(items, *default)
 
 
 @replaces(map)
 def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
-    lists = [list(_rows(iterate, ev, a)) for a in args]
-    made = tuple if all(isinstance(a, tuple) for a in args) else list
-    return lazily(ev, lambda: made([call(ev, function, row, {}) for row in zip(*lists)]), "map")
+    if not args:
+        raise TypeError("map() must have at least two arguments.")
+    rows = [_rows(iterate, ev, a) for a in args]
+    returned = tuple if all(isinstance(a, tuple) for a in args) else list
+    return lazily(ev, map(lambda *row: call(ev, function, row, {}), *rows), returned)
 
 
 @replaces(filter)
 def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
-    return lazily(ev, lambda: _kept(ev, function, _rows(iterate, ev, items)), "filter")
-
-
-def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
-    """Return the items for which `function(item)` is true, or the true items if it is None.
-
-    This is the result of the built-in `filter` in compiled code.
-
-    Raises:
-        NeedsValue: a result of `function` is known only at run time, so that the number of items
-            is not known while tracing.
-    """
-    found = []
-    for x in items:
+    def is_kept(x: Value) -> bool:
         kept = truth(ev, x if function is None else call(ev, function, (x,), {}))
         if not isinstance(kept, bool):
             raise NeedsValue(
                 "filter: got a condition on a Tensor; the length of the result would be unknown"
             )
-        if kept:
-            found.append(x)
-    return found
+        return kept
+
+    return lazily(ev, filter(is_kept, _rows(iterate, ev, items)))
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:

@@ -22,6 +22,7 @@ from . import (  # noqa: F401  (each fills dispatch tables)
     calls,
     exceptions,
     expressions,
+    library_functions,
     loop_statements,
     operators,
     order_functions,

@@ -17,6 +17,7 @@ from .attributes import get_attribute
 from .containers import get_item
 from .dispatch import call
 from .host import END_OF_ITERATION
+from .laziness import check_position
 from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
 
@@ -32,6 +33,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     """
     if isinstance(items, Cell):
         ev.captures.members(items)
+    check_position(ev, items)
     ev.copies.observe(items)
     kind = type(items)
     if kind is set:
