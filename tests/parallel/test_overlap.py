@@ -84,19 +84,25 @@ def split(body: str) -> Graph:
 ORDERS: dict[str, tuple[str, str]] = {
     "each starts behind its producer": (
         f"%2 = neg(%0) : {F}\n%3 = exp(%1) : {F}\n"
-        f"%4, %5 = all_reduce(%2, %3, {REDUCE}) : {F}, {F}\n"
-        f"%6 = add(%4, %5) : {F}\nreturn %6",
+        f"%4, %5 = all_reduce(%3, %2, {REDUCE}) : {F}, {F}\n"
+        f"%6 = add(%5, %4) : {F}\nreturn %6",
         "neg start exp start finish finish add",
     ),
-    "buckets have the order of computation": (
+    "buckets have the order of the operands, whenever these are computed": (
         f"%2 = neg(%0) : {F}\n%3 = exp(%1) : {F}\n"
-        f"%4, %5 = all_reduce(%3, %2, {REDUCE}) : {F}, {F}\nreturn %4, %5",
+        f"%4, %5 = all_reduce(%2, %3, {REDUCE}) : {F}, {F}\nreturn %4, %5",
+        "neg exp start start finish finish",
+    ),
+    "collectives of a run keep their order": (
+        f"%2 = neg(%0) : {F}\n%3 = exp(%1) : {F}\n"
+        f"%4, = all_reduce(%2, {REDUCE}) : {F}\n%5, = all_reduce(%3, {REDUCE}) : {F}\n"
+        "return %4, %5",
         "neg start exp start finish finish",
     ),
     "readers come before waits that they do not need": (
         f"%2 = neg(%0) : {F}\n%3 = exp(%1) : {F}\n"
-        f"%4, %5 = all_reduce(%2, %3, {REDUCE}) : {F}, {F}\n"
-        f"%6 = tanh(%5) : {F}\n%7 = sqrt(%4) : {F}\n%8 = sin(%0) : {F}\nreturn %6, %7, %8",
+        f"%4, %5 = all_reduce(%3, %2, {REDUCE}) : {F}, {F}\n"
+        f"%6 = tanh(%4) : {F}\n%7 = sqrt(%5) : {F}\n%8 = sin(%0) : {F}\nreturn %6, %7, %8",
         "neg start exp start sin finish sqrt finish tanh",
     ),
     "a collective of a collective": (
@@ -122,9 +128,9 @@ ORDERS: dict[str, tuple[str, str]] = {
     ),
     "updates in parts": (
         f"%2 = neg(%0) : {F}\n%3 = exp(%1) : {F}\n"
-        '%4, %5 = reduce_scatter_parts(%2, %3, group="g", size=2) : float32[15], float32[15]\n'
-        "%6 = sin(%4) : float32[15]\n%7 = cos(%5) : float32[15]\n"
-        '%8, %9 = all_gather_parts(%6, %7, shapes=((30,), (30,)), group="g", size=2) '
+        '%4, %5 = reduce_scatter_parts(%3, %2, group="g", size=2) : float32[15], float32[15]\n'
+        "%6 = sin(%5) : float32[15]\n%7 = cos(%4) : float32[15]\n"
+        '%8, %9 = all_gather_parts(%7, %6, shapes=((30,), (30,)), group="g", size=2) '
         f": {F}, {F}\nreturn %8, %9",
         "neg start exp start finish sin finish cos start finish",
     ),

@@ -4,16 +4,18 @@ A collective starts as soon as its operands are computed; the wait is where its 
 
     %2 = neg(%0)                     %2 = neg(%0)
     %3 = exp(%1)                     %7 = start_collective(%2)
-    %4, %5 = all_reduce(%2, %3)      %3 = exp(%1)
-    %6 = add(%4, %4)           ->    %8 = start_collective(%3)
-                                     %4, = finish_collective(%7)
-                                     %6 = add(%4, %4)
-                                     %5, = finish_collective(%8)
+    %4, %5 = all_reduce(%3, %2)      %3 = exp(%1)
+    %6 = add(%5, %5)           ->    %8 = start_collective(%3)
+                                     %5, = finish_collective(%7)
+                                     %6 = add(%5, %5)
+                                     %4, = finish_collective(%8)
 
-Consecutive collectives of one kind form a run. Its tensors are put in buckets in the order in
-which the program computes them, so that a gradient does not wait for those of earlier layers.
-Starts keep their order, and stay after every collective, input or output that preceded them. All
-ranks must start the same collectives in the same order. The readers of results are sorted by
+Consecutive collectives of one kind form a run. Its tensors are put in buckets in program order, but
+the tensors of one collective last first: gradients are listed in the order of the layers, and the
+backward pass computes those of the last layer first. The order must not depend on when this rank
+computes a tensor: all ranks must start the same collectives in the same order, also if their
+programs compute the gradients in different orders. Starts keep their order, and stay after every
+collective, input or output that preceded them. The readers of results are sorted by
 the bucket that they need, up to the next node with effects.
 """
 
@@ -125,7 +127,8 @@ class _Overlap:
             self._end_run(k - 1)
             self.run = _Run(key, node)
         options = node.attributes["shapes"] if shapes else [None] * len(node.operands)
-        for operand, result, option in zip(node.operands, node.results, options, strict=True):
+        tensors = list(zip(node.operands, node.results, options, strict=True))
+        for operand, result, option in reversed(tensors):
             assert operand is not None
             item = _Item(self.ready.get(operand, -1), operand, result, option)
             self.run.items.append(item)
@@ -149,7 +152,7 @@ class _Overlap:
             start = GraphNode(
                 start_collective, operands, attributes, (started,), True, run.node.span
             )
-            self.earliest = max(self.earliest, bucket[-1].ready)
+            self.earliest = max(self.earliest, *(i.ready for i in bucket))
             self.starts.setdefault(self.earliest, []).append(start)
             results = tuple(i.result for i in bucket)
             kinds = [k for r in results if isinstance(k := self.types[r], TensorType)]
@@ -160,7 +163,7 @@ class _Overlap:
     def _buckets(self, items: Sequence[_Item]) -> list[list[_Item]]:
         found: list[list[_Item]] = []
         room = 0
-        for item in sorted(items, key=lambda i: i.ready):  # stable: then in program order
+        for item in items:
             kind = self.types[item.operand]
             assert isinstance(kind, TensorType)
             same = found and self._dtype(found[-1][-1]) is kind.dtype
