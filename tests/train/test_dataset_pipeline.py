@@ -389,38 +389,6 @@ def test_debug_hooks_see_every_operation():
     assert seen == [0, 1, 10]
 
 
-def test_callbacks():
-    calls = []
-
-    class Records(ds.DSCallback):
-        def ds_begin(self, context):
-            calls.append("begin")
-
-        def ds_epoch_begin(self, context):
-            calls.append(("epoch", context.cur_epoch_num))
-
-        def ds_step_end(self, context):
-            calls.append((context.cur_step_num_in_epoch, context.cur_step_num))
-
-        def ds_epoch_end(self, context):
-            calls.append("end")
-
-    data = numbers(3).map(abs, "a", callbacks=[Records(2)])
-    iterator = data.create_dict_iterator(num_epochs=2)
-    list(iterator), list(iterator)
-    epochs = ["begin", ("epoch", 1), (1, 1), (3, 3), "end", ("epoch", 2), (1, 4), (3, 6), "end"]
-    assert calls == epochs
-    rows(data)  # another iterator begins again
-    assert calls == epochs + epochs[:5]
-    calls.clear()
-    rows(data.repeat(2))  # one epoch
-    assert calls == ["begin", ("epoch", 1), (1, 1), (3, 3), (5, 5), "end"]
-    calls.clear()
-    data.filter(bool).get_dataset_size()
-    data.output_shapes()
-    assert calls == []
-
-
 def test_sync_wait():
     got = []
     data = numbers(6).sync_wait("go", 1, got.append).batch(2)

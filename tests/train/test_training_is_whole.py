@@ -87,6 +87,41 @@ def test_the_model_counts_the_epochs_of_its_dataset(sink_size):
     assert sorted(set(sizes)) == [0, 1, 2]
 
 
+# ---- callbacks of datasets ----------------------------------------------------------------------
+
+
+def test_callbacks_of_datasets_count_epochs_by_iterator():
+    calls = []
+
+    class Records(dataset.DSCallback):
+        def ds_begin(self, context):
+            calls.append("begin")
+
+        def ds_epoch_begin(self, context):
+            calls.append(("epoch", context.cur_epoch_num))
+
+        def ds_step_end(self, context):
+            calls.append((context.cur_step_num_in_epoch, context.cur_step_num))
+
+        def ds_epoch_end(self, context):
+            calls.append("end")
+
+    data = numbers(3).map(abs, "column_0", callbacks=[Records(2)])
+    iterator = data.create_dict_iterator(num_epochs=2)
+    list(iterator), list(iterator)
+    epochs = ["begin", ("epoch", 1), (1, 1), (3, 3), "end", ("epoch", 2), (1, 4), (3, 6), "end"]
+    assert calls == epochs
+    list(data)  # another iterator begins again
+    assert calls == epochs + epochs[:5]
+    calls.clear()
+    list(data.repeat(2))  # one epoch
+    assert calls == ["begin", ("epoch", 1), (1, 1), (3, 3), (5, 5), "end"]
+    calls.clear()
+    data.filter(bool).get_dataset_size()
+    data.output_shapes()
+    assert calls == []
+
+
 # ---- callbacks are exited -----------------------------------------------------------------------
 
 

@@ -288,8 +288,7 @@ class Model:
         cb = CallbackList(with_progress(CallbackList(callbacks).callbacks))
         p.list_callback = cb
         run = RunContext(p)
-        source = reader(dataset)
-        feed = _endless(source) if sink_size > 0 else None
+        next_epoch = _epochs_of(dataset, sink_size)
         with cb.entered():
             cb.call("on_train_begin", run)
             try:
@@ -297,8 +296,7 @@ class Model:
                     p.cur_epoch_num = number
                     cb.call("on_train_epoch_begin", run)
                     network.set_train(True)
-                    batches = itertools.islice(feed, sink_size) if feed else batches_of(source)
-                    self._epoch(network, batches, cb, run)
+                    self._epoch(network, next_epoch(), cb, run)
                     if valid is not None and _is_due(number, frequency):
                         p["eval_results"] = self.eval(valid, cb.for_eval())
                         network.set_train(True)
@@ -549,6 +547,19 @@ def batches_of(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
         if isinstance(items, Tensor) or not hasattr(items, "__iter__"):
             items = (items,)
         yield tuple(x if isinstance(x, Tensor) else Tensor(x) for x in items)
+
+
+def _epochs_of(dataset: Iterable[object], size: int) -> Callable[[], Iterator[tuple[object, ...]]]:
+    """Return a function that returns the batches of the next epoch each time.
+
+    With `size` above 0 that is the number of batches of an epoch, which continues where the epoch
+    before has stopped; otherwise an epoch is a pass over the dataset.
+    """
+    source = reader(dataset)
+    if size <= 0:
+        return lambda: batches_of(source)
+    feed = _endless(source)
+    return lambda: itertools.islice(feed, size)
 
 
 def _endless(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
