@@ -200,6 +200,7 @@ class Experts(nn.Cell):
         return x.sum()
 
 
+@pytest.mark.parametrize("mode", [EAGER, COMPILED], ids=["eager", "compiled"])
 @pytest.mark.parametrize("sharded", [False, True], ids=["whole", "in parts"])
 @pytest.mark.parametrize("nbytes", [100, 250, 2**21], ids=lambda n: f"{n} bytes")
 @pytest.mark.parametrize(
@@ -208,10 +209,15 @@ class Experts(nn.Cell):
     ids=str,
 )
 def test_ranks_may_use_other_layers(
-    used: tuple[tuple[int, ...], ...], nbytes: int, sharded: bool, monkeypatch: pytest.MonkeyPatch
+    used: tuple[tuple[int, ...], ...],
+    nbytes: int,
+    sharded: bool,
+    mode: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Gradients of the same weight are added, in whatever order the ranks compute them."""
     monkeypatch.setattr(data_parallel, "EARLY_BYTES", nbytes)
+    monkeypatch.setattr(overlapping, "BUCKET_BYTES", nbytes)
     ms.set_context(mode=EAGER)
     data = np.random.default_rng(4).normal(size=(2, 3, 5)).astype(np.float32)
 
@@ -225,6 +231,7 @@ def test_ranks_may_use_other_layers(
 
         if len(ranks) == 1:
             step: Any = nn.TrainOneStepCell(net, optimizer)
+            ms.set_context(mode=mode)
             step(ms.Tensor(data[ranks[0]]), used[ranks[0]])
         else:
             optimizer(ms.value_and_grad(loss, None, optimizer.parameters)()[1])
