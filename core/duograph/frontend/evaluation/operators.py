@@ -26,13 +26,13 @@ from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
 from .identity import compare_all, identical, known_identical
 from .iteration import iterate
+from .keys import look_up
 from .native import native
 from .outside import (
     ask,
     defer,
     is_live,
     is_outside,
-    look_up,
     owned_result,
     settle,
     special_method,
@@ -337,13 +337,17 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     ev.copies.observe(y)
     sequence = isinstance(y, tuple) or (isinstance(y, list) and not is_outside(ev, y))
-    if sequence and (depends_on_graph(x) or depends_on_graph(y)):
+    own = sequence and any([special_method(ev, v, "__eq__") for v in (x, *y)])
+    if sequence and (own or depends_on_graph(x) or depends_on_graph(y)):
         found: Value = False
 
         for item in y:
             if known_identical(ev, x, item):
                 return True
-            equal = native(ev, operator.eq, (x, item), {})
+            if own:
+                equal = apply(ev, operator.eq, item, x)
+            else:
+                equal = native(ev, operator.eq, (x, item), {})
             found = either(found, truth(ev, equal))
             if found is True:
                 return True

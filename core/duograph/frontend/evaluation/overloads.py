@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ..libraries import user_method
 from ..state.evaluation import Evaluation
 from ..types import Value
 from .dispatch import call
@@ -59,7 +58,7 @@ def overloaded(
         if type(y) is not type(x):
             first = issubclass(type(y), type(x))
             tries = [other, *tries] if first else [*tries, other]
-    if not any(user_method(owner, name) for owner, name, _ in tries):
+    if not any([special_method(ev, owner, name) for owner, name, _ in tries]):
         return NotImplemented
     for owner, name, given in tries:
         method = special_method(ev, owner, name)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import GraphObject
 from ...tensor import Tensor
+from ..libraries import is_users_class
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -23,7 +24,7 @@ from ..values.flow import NORMAL, Flow
 from .attributes import get_attribute
 from .blocks import run_block
 from .branches import select
-from .builtin_functions import is_instance
+from .class_questions import is_instance
 from .dispatch import evaluate, syntax
 from .iteration import iterate, pairs_of
 from .operators import apply, condition, identical
@@ -36,6 +37,8 @@ Pairs: TypeAlias = Iterable[tuple[Value, Value]]  # values, each with its patter
 
 # Flags of classes that sequence and mapping patterns match.
 _SEQUENCE, _MAPPING = 1 << 5, 1 << 6
+# Flag of built-in classes whose one positional pattern is matched against the object itself.
+_MATCH_SELF = 1 << 22
 
 
 class _Rest:
@@ -195,9 +198,21 @@ def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
     return found
 
 
+def _has_flag(ev: Evaluation, subject: Value, flag: int) -> bool:
+    """Return whether a class has a flag, which `abc` sets for a registered class; record it."""
+    kind = type(subject)
+    if is_users_class(kind):
+        ev.captures.add("answer", _flag_of, (kind, flag), _flag_of(kind, flag), kind.__name__)
+    return _flag_of(kind, flag)
+
+
+def _flag_of(kind: type, flag: int) -> bool:
+    return bool(kind.__flags__ & flag)
+
+
 def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
     if type(subject) is not list and not isinstance(subject, tuple):
-        if isinstance(subject, Tensor) or not type(subject).__flags__ & _SEQUENCE:
+        if isinstance(subject, Tensor) or not _has_flag(ev, subject, _SEQUENCE):
             return False
         subject = tuple(iterate(ev, subject))
     ev.copies.observe(subject)
@@ -218,7 +233,7 @@ def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, nam
 
 def _mapping(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
     if type(subject) is not dict:
-        if not type(subject).__flags__ & _MAPPING:
+        if not _has_flag(ev, subject, _MAPPING):
             return False
         subject = pairs_of(ev, subject)
     ev.copies.observe(subject)
@@ -237,13 +252,19 @@ def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: 
         return found
     if found is not True:
         raise _refused("got an object that only Python knows, to be taken apart inside jit")
+    ev.captures.class_attribute(cls, "__match_args__")
     attributes = list(getattr(cls, "__match_args__", ()))
-    if pattern.patterns and not attributes:
-        if len(pattern.patterns) != 1:
-            return False
-        return matches(ev, frame, subject, pattern.patterns[0], names)
+    n, whole = len(pattern.patterns), not attributes and bool(cls.__flags__ & _MATCH_SELF)
+    wanted = 1 if whole else len(attributes)
+    if n > wanted:
+        raise TypeError(
+            f"{cls.__name__}() accepts {wanted} positional sub-pattern"
+            f"{'' if wanted == 1 else 's'} ({n} given)"
+        )
+    found = not (n and whole) or matches(ev, frame, subject, pattern.patterns[0], names)
+    if found is False:
+        return False
     pairs = [*zip(attributes, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
-    found = True
     for name, inner in pairs:
         try:
             with ev.journal.catching():
