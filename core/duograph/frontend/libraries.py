@@ -21,8 +21,9 @@ from ..tensor import Tensor
 from .types import Value
 
 __all__ = [
-    "changes_process", "has_own_hash", "in_classes", "interpreted", "is_framework", "is_host",
-    "is_impure", "is_user_function", "is_users_class", "keeps_symbols", "user_method",
+    "changes_process", "has_own_hash", "in_classes", "interpreted", "is_defined_in_class",
+    "is_framework", "is_host", "is_impure", "is_user_function", "is_users_class", "keeps_symbols",
+    "user_method",
 ]  # fmt: skip
 
 # Libraries whose functions accept host data only.
@@ -223,6 +224,12 @@ def keeps_symbols(function: Value) -> bool:
     top = _top(module)
     foreign = is_host(module) or top in sys.stdlib_module_names
     return not foreign or any(function is f for f in _SYMBOLIC)
+
+
+def is_defined_in_class(function: Value) -> bool:
+    """Return whether a function was defined in a class, so that it takes a receiver first."""
+    parts = getattr(function, "__qualname__", "").split(".")
+    return len(parts) > 1 and parts[-2] != "<locals>"
 
 
 # Files of functions that have no source of their own, such as the methods of dataclasses.

@@ -13,7 +13,7 @@ from types import FunctionType
 from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
-from ..libraries import is_framework
+from ..libraries import is_defined_in_class, is_framework
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.captures import definition_of
@@ -40,7 +40,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
     closure = f.__closure__ or ()
     outermost = not (ev.calls.frames or f.__defaults__ or f.__kwdefaults__)
     # a tool that reloads modules replaces the code of methods, but not of a function given to `jit`
-    if not is_framework(f.__module__) and not (outermost and not _is_method(f)):
+    if not is_framework(f.__module__) and not (outermost and not is_defined_in_class(f)):
         record_definition(ev, f)
     given = f.__defaults__ or ()
     code = f.__code__
@@ -54,12 +54,6 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         closure=dict(zip(f.__code__.co_freevars, closure, strict=True)),
         original=f,
     )
-
-
-def _is_method(f: FunctionType) -> bool:
-    """Return whether a function was defined in a class."""
-    parts = f.__qualname__.split(".")
-    return len(parts) > 1 and parts[-2] != "<locals>"
 
 
 def record_definition(ev: Evaluation, f: FunctionType) -> None:
