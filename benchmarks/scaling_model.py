@@ -2,7 +2,7 @@
 
 `scaling.py` fits it to measurements and draws its predictions. It follows what duograph runs:
 a collective is a comparison of 16 bytes, then an exchange of shards, a local sum, and a gather of
-the sums (`core/duograph/ranks/transfers.py`); gradients travel in buckets, two of them in flight
+the sums (`core/duograph/ranks/transfers.py`); gradients travel in buckets, four of them in flight
 (`ranks/buckets.py`, `passes/overlap_collectives.py`). It ignores topology: every rank has a link
 of its own to a switch that is never congested. Times are in seconds, sizes in bytes.
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 SMALL = 32768  # bytes up to which every rank gathers all operands (`transfers.SMALL`)
 COMPARED = 16  # bytes by which ranks compare their calls before a collective
 BUCKET = 2 * 2**20  # bytes of a bucket of gradients (`overlap_collectives.BUCKET_BYTES`)
-LANES = 2  # buckets in flight (`buckets.LANES`)
+LANES = 4  # buckets in flight (`buckets.LANES`)
 GATHERED = 25 * 2**20  # bytes of an all-gather of Parameters (`nn/optim/sharding.py`)
 
 

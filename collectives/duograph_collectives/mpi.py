@@ -31,14 +31,27 @@ _CHUNK = 2**30  # bytes in one call: counts of MPI are ints of 32 bits
 
 
 class _Requests(Request):
-    """MPI requests that together form one transfer; `keep` are the buffers that they use."""
+    """MPI requests that together form one transfer.
 
-    def __init__(self, requests: list[Any], *keep: object) -> None:
-        self._requests, self._keep = requests, keep
+    `keep` are the buffers that they use. `land` is a received buffer with the arrays among which
+    its bytes are divided at the end.
+    """
+
+    def __init__(
+        self, requests: list[Any], *keep: object, land: tuple[Buffer, list[Buffer]] | None = None
+    ) -> None:
+        self._requests, self._keep, self._land = requests, keep, land
 
     def test(self) -> bool:
         self._requests = [r for r in self._requests if not r.Test()]
-        return not self._requests
+        if self._requests:
+            return False
+        if self._land is not None:
+            (received, parts), self._land, at = self._land, None, 0
+            for part in parts:
+                part[:] = received[at : at + part.size]
+                at += part.size
+        return True
 
 
 class MpiCommunicator(Communicator):
@@ -65,20 +78,25 @@ class MpiCommunicator(Communicator):
     def all_to_all(
         self, sent: Buffer, counts: Sequence[int], received: Buffer, receives: Sequence[int]
     ) -> Request:
-        if max(sent.size, received.size) < _CHUNK:
-            request = self._comm.Ialltoallv([sent, list(counts)], [received, list(receives)])
-            return _Requests([request], sent, received)
-        requests = []
+        # The length of a part alone decides how it travels, so that its two ranks decide alike: as
+        # messages if it is large, since offsets of MPI have 32 bits, else in the call of all ranks.
+        small = _CHUNK // self.size
         out, into = np.cumsum([0, *counts]), np.cumsum([0, *receives])
-        for rank in range(self.size):
-            for at in range(into[rank], into[rank + 1], _CHUNK):
-                part = received[at : min(at + _CHUNK, into[rank + 1])]
-                requests.append(self._comm.Irecv(part, rank, _LARGE))
-        for rank in range(self.size):
-            for at in range(out[rank], out[rank + 1], _CHUNK):
-                part = sent[at : min(at + _CHUNK, out[rank + 1])]
-                requests.append(self._comm.Isend(part, rank, _LARGE))
-        return _Requests(requests, sent, received)
+        requests, landed = [], []
+        for data, ends, lengths, call in (
+            (received, into, receives, self._comm.Irecv), (sent, out, counts, self._comm.Isend),
+        ):  # fmt: skip
+            for rank, n in enumerate(lengths):
+                for at in range(ends[rank], ends[rank + 1], _CHUNK) if n > small else ():
+                    requests.append(call(data[at : min(at + _CHUNK, ends[rank + 1])], rank, _LARGE))
+        together = [[n if n <= small else 0 for n in lengths] for lengths in (counts, receives)]
+        if requests:  # some parts are left out, so that the others do not lie one after the other
+            parts = [sent[out[r] : out[r + 1]] for r, n in enumerate(together[0]) if n]
+            landed = [received[into[r] : into[r + 1]] for r, n in enumerate(together[1]) if n]
+            sent = np.concatenate([np.empty(0, np.uint8), *parts])
+            received = np.empty(sum(together[1]), np.uint8)
+        requests.append(self._comm.Ialltoallv([sent, together[0]], [received, together[1]]))
+        return _Requests(requests, sent, received, land=(received, landed))
 
     def broadcast(self, data: Buffer, root: int) -> Request:
         parts = [data[at : at + _CHUNK] for at in range(0, data.size, _CHUNK)]
@@ -132,29 +150,34 @@ def _world() -> Communicator:
     world = MpiCommunicator(MPI.COMM_WORLD.Dup())
     if world.size > 1:
         _end_all_on_errors(world)
-    atexit.register(_finish, world._comm)
+    atexit.register(_finish, world._comm, os.getpid())
     return world
 
 
 def _end_all_on_errors(world: MpiCommunicator) -> None:
     """Install a hook that ends all ranks after an uncaught exception was printed."""
-    show = sys.excepthook
+    show, process = sys.excepthook, os.getpid()
 
     def hook(
         kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
     ) -> None:
         show(kind, error, trace)
-        if not hasattr(sys, "ps1"):  # in an interactive session the user goes on
+        if (
+            not hasattr(sys, "ps1") and os.getpid() == process
+        ):  # in an interactive session the user goes on
             world.abort(str(error))
 
     sys.excepthook = hook
 
 
-def _finish(comm: Any) -> None:
-    """Wait for the other ranks and end MPI, at the end of the process."""
+def _finish(comm: Any, process: int) -> None:
+    """Wait for the other ranks and end MPI, at the end of the process with this number.
+
+    A fork of that process leaves MPI alone.
+    """
     from mpi4py import MPI
 
-    if not MPI.Is_finalized():
+    if os.getpid() == process and not MPI.Is_finalized():
         comm.Free()
         MPI.Finalize()
 

@@ -267,14 +267,15 @@ def _world() -> Communicator:
     digest = hashlib.blake2b(os.environ.get(_TOKEN, "").encode(), digest_size=16).digest()
     links = _Meeting(rank, size, address, digest, settings.communication_timeout).links()
     mesh = _Mesh(rank, links)
-    atexit.register(mesh.flush)
-    show = sys.excepthook
+    show, process = sys.excepthook, os.getpid()
+    atexit.register(lambda: mesh.flush() if os.getpid() == process else None)
 
     def hook(
         kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
     ) -> None:
         show(kind, error, trace)
-        if not hasattr(sys, "ps1"):  # in an interactive session the user goes on
+        # in an interactive session the user goes on, and a fork ends by itself
+        if not hasattr(sys, "ps1") and os.getpid() == process:
             sys.stderr.flush()
             os._exit(1)
 
@@ -397,12 +398,12 @@ def launch(size: int, command: Sequence[str]) -> int:
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size),
         _TOKEN: secrets.token_hex(16),
     }  # fmt: skip
-    started = [
-        subprocess.Popen(command, env=os.environ | shared | {"RANK": str(r), "LOCAL_RANK": str(r)})
-        for r in range(size)
-    ]
+    started: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        for r in range(size):  # if one cannot start, those before it end
+            own = {"RANK": str(r), "LOCAL_RANK": str(r)}
+            started.append(subprocess.Popen(command, env=os.environ | shared | own))
         while not any(p.poll() for p in started) and any(p.poll() is None for p in started):
             time.sleep(0.02)
         if any(p.poll() for p in started):

@@ -6,6 +6,7 @@ Users call it after installing.
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 from . import ops, version
 from .backend import registry
@@ -24,28 +25,41 @@ def run_check() -> None:
         duograph version: ...
         The result of multiplication calculation is correct, duograph has been installed ...
     """
-    check()
+    say(checked())
 
 
-def check() -> bool:
-    """Multiply two matrices on the current device; return whether the product is right.
+class Check(NamedTuple):
+    """Outcome of `checked`: whether the product is right, on which device, and the problem."""
 
-    Prints the outcome.
-    """
-    say = sys.stdout.write
-    say(f"duograph version: {version.OWN}\n")
+    right: bool
+    version: str
+    device: str | None
+    problem: str | None
+
+
+def checked() -> Check:
+    """Multiply two matrices on the current device, and return the outcome."""
+    device: str | None = None
     try:
-        device = registry.current_device()
+        current = registry.current_device()
+        device = current.name
         x = Tensor([[1.0, 2.0], [3.0, 4.0]])
         found = ops.matmul(x, x).asnumpy().tolist()
     except DuographError as error:
-        say(f"The check failed: {error}\n")
-        return False
+        return Check(False, version.OWN, device, str(error))
     if found != [[7.0, 10.0], [15.0, 22.0]]:
-        say(f"The check failed: {device} gives {found} for the square of [[1, 2], [3, 4]]\n")
-        return False
-    say(
-        f"The result of multiplication calculation is correct, duograph has been installed on "
-        f"platform [{device.name}] successfully!\n"
-    )
-    return True
+        problem = f"{current} gives {found} for the square of [[1, 2], [3, 4]]"
+        return Check(False, version.OWN, device, problem)
+    return Check(True, version.OWN, device, None)
+
+
+def say(outcome: Check) -> None:
+    """Print the outcome of `checked`."""
+    sys.stdout.write(f"duograph version: {outcome.version}\n")
+    if outcome.right:
+        sys.stdout.write(
+            "The result of multiplication calculation is correct, duograph has been installed on "
+            f"platform [{outcome.device}] successfully!\n"
+        )
+    else:
+        sys.stdout.write(f"The check failed: {outcome.problem}\n")

@@ -6,10 +6,18 @@ communicate.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import NamedTuple
 
-__all__ = ["Launched", "launched"]
+__all__ = ["Launched", "launched", "mark_rank", "rank_of_parent"]
+
+# Set by a connected rank for the processes that it starts: its process id, its rank, the number of
+# ranks, and `_job`.
+_RANK = "DUOGRAPH_RANK_PROCESS"
+# Variables that differ between two jobs of a launcher, such as one that a rank has launched.
+_JOBS = ("PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "MASTER_ADDR", "MASTER_PORT", "MS_SCHED_HOST",
+         "MS_SCHED_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID", "DUOGRAPH_TCP_TOKEN")  # fmt: skip
 
 # Launcher, the variable with the number of processes, and a variable that only processes started by
 # it have.
@@ -47,3 +55,28 @@ def launched() -> Launched | None:
             text = os.environ[rank].strip()
             return Launched(launcher, int(number), size, int(text) if text.isdigit() else None)
     return None
+
+
+def _job() -> str:
+    """Return a digest of what the launcher has told this process about itself."""
+    told = repr((launched(), [os.environ.get(name) for name in _JOBS]))
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
+def mark_rank(rank: int, size: int) -> None:
+    """Tell processes that this one will start that it is rank `rank` of `size`.
+
+    They inherit the launcher's variables, by which they would take themselves for that rank.
+    """
+    os.environ[_RANK] = f"{os.getpid()} {rank} {size} {_job()}"
+
+
+def rank_of_parent() -> tuple[int, int] | None:
+    """Return (rank, number of ranks) if a rank has started this process; None if it has not.
+
+    A process that a launcher has started, even one that a rank has called, is a rank itself.
+    """
+    process, rank, size, job = (os.environ.get(_RANK, "").split() + [""] * 4)[:4]
+    if not process or process == str(os.getpid()) or job != _job():
+        return None
+    return int(rank), int(size)

@@ -8,6 +8,7 @@ the position by one, whether its result is used or not. Nothing here runs on a d
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -239,7 +240,7 @@ def next_state(seed: object = None, generator: Generator | None = None) -> Array
 def set_seed(seed: object) -> None:
     """Seed the global generator (`mindspore.set_seed`).
 
-    Also seeds NumPy's global generator and the initial values of Parameters.
+    Also seeds the global generators of NumPy and Python, and the initial values of Parameters.
 
     Args:
         seed: int of at most 64 bits.
@@ -261,6 +262,7 @@ def set_seed(seed: object) -> None:
     value = _checked_seed("set_seed", seed)
     _global_generator().manual_seed(value)
     runtime_state.seed = value
+    random.seed(value)
     np.random.seed(value & _MASK)
     for changed in on_seed:
         changed(value)

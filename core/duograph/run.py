@@ -14,6 +14,7 @@ import os
 import runpy
 import sys
 import types
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 
 from . import launcher
@@ -23,7 +24,7 @@ from .profiler import profile
 from .ranks.world import end_ranks
 from .tracebacks import prepare_for_printing
 
-__all__ = ["add_arguments", "main"]
+__all__ = ["add_arguments", "main", "output_problem", "problem_of"]
 
 USAGE = "duograph run [-n N] [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
 EXAMPLES = """examples:
@@ -38,6 +39,7 @@ starts, whether MindSpore itself is installed or not.
 exit status:
   that of the program; 1 if it raised an error; 2 for a mistake in the command line"""
 WITH_VALUE = ("--device", "--mode", *launcher.WITH_VALUE)
+ARCHIVES = (".zip", ".pyz")  # suffixes of zip files with a program
 OURS = (__file__, runpy.__file__, "<frozen runpy>")  # files of the frames above the program's
 
 
@@ -64,8 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.module is None and options.script is None:
         _parser().print_help(sys.stderr)
         return 2
-    if options.module is None and not os.path.exists(options.script):
-        return _refuse(f"can't open file {os.path.abspath(options.script)!r}: no such file", 2)
+    problem = problem_of(options.script) if options.module is None else None
+    if options.trace is not None:
+        problem = problem or output_problem("--trace", options.trace)
+    if options.log_dir is not None and os.path.isfile(options.log_dir):
+        problem = problem or f"--log_dir: got {options.log_dir}, which is a file; wanted a folder"
+    if problem is not None:
+        return _refuse(problem, 2)
     size = launcher.wanted_ranks(options)
     if isinstance(size, str):
         return _refuse(size, 2)
@@ -85,6 +92,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ended:
         end_ranks(ended.code)
         raise
+
+
+def problem_of(script: str) -> str | None:
+    """Return why Python cannot start a program, or None if `script` names one that it can read.
+
+    A program is a file, or a folder or zip file with a `__main__.py`.
+    """
+    path = os.path.abspath(script)
+    if not os.path.exists(path):
+        return f"can't open file {path!r}: no such file"
+    if not os.access(path, os.R_OK):
+        return f"can't open file {path!r}: permission denied"
+    inside: Sequence[str] | None = None
+    if os.path.isdir(path):
+        inside = os.listdir(path)
+    elif path.endswith(ARCHIVES) and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            inside = archive.namelist()
+    if inside is not None and not {"__main__.py", "__main__.pyc"} & set(inside):
+        return f"can't find '__main__.py' in {path!r}; wanted a program"
+    return None
+
+
+def output_problem(option: str, path: str | os.PathLike[str]) -> str | None:
+    """Return why a file cannot be written: it has no folder, or is a folder; None if it can.
+
+    `option` is the name of the option that names the file. Commands that run a program ask first,
+    so that the results of a long run are not lost.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        return f"{option}: got {os.fspath(path)}; there is no folder {folder}"
+    if os.path.isdir(path):
+        return f"{option}: got {os.fspath(path)}, which is a folder; wanted a file"
+    return None
 
 
 @contextlib.contextmanager
@@ -161,7 +203,7 @@ def _refuse(text: str, status: int) -> int:
 def _run_script(script: str, arguments: list[str]) -> int:
     """Run a file, folder or zip file as `python script` does; return the exit status."""
     sys.argv[:] = [script, *arguments]
-    if os.path.isfile(script) and not script.endswith((".zip", ".pyz")):
+    if os.path.isfile(script) and not script.endswith(ARCHIVES):
         _search_first(os.path.dirname(os.path.realpath(script)))
     else:
         del sys.path[:1]  # runpy puts the folder or zip file there
@@ -221,17 +263,16 @@ def _from_program_on(
 ) -> None:
     """Print an exception with a traceback that starts at the program's own code.
 
-    It is installed as `sys.excepthook`; the frames of this command and of runpy are left out.
+    It is installed as `sys.excepthook`; the frames of this command and of runpy are left out. What
+    Python cannot even compile has no frames of its own, and then none is printed.
     """
-    last, frame = None, trace
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename in OURS:
-            last = frame
-        elif last is not None:
-            break
-        frame = frame.tb_next
-    if last is not None:
-        error.__traceback__ = trace = last.tb_next
+    frame = trace
+    while frame is not None and frame.tb_frame.f_code.co_filename != __file__:
+        frame = frame.tb_next  # of `duograph.cli`, and of what has started it
+    if frame is not None:
+        while frame is not None and frame.tb_frame.f_code.co_filename in OURS:
+            frame = frame.tb_next
+        error.__traceback__ = frame
     prepare_for_printing(error)
     sys.__excepthook__(kind, error, error.__traceback__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -15,8 +14,9 @@ import time
 
 import numpy as np
 import pytest
+from cli_commands import COMMANDS
 from duograph.backend.health import Finding
-from duograph.cli import doctor, main, parser
+from duograph.cli import doctor, main
 
 SCRIPT = """
 import sys
@@ -44,20 +44,6 @@ if __name__ == "__main__":
 ROOT = os.geteuid() == 0 if hasattr(os, "geteuid") else True
 
 
-def subcommands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of all subcommands by name, those of actions as "conformance run"."""
-    found = {}
-    for action in whole._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, inner in action.choices.items():
-                found[name] = inner
-                found |= {f"{name} {k}": v for k, v in subcommands(inner).items()}
-    return found
-
-
-COMMANDS = subcommands(parser())
-
-
 @pytest.fixture
 def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A script with compiled functions, in the working directory."""
@@ -65,10 +51,17 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "binary.py").write_bytes(b"\x00\xff" * 9)
+    (tmp_path / "folder").mkdir()
     (tmp_path / "fails.py").write_text("raise KeyError('no such row')\n")
     (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
     (tmp_path / "bad.pt").write_bytes(b"\x80\x02}q\x00.")
     np.savez(tmp_path / "good.npz", weight=np.ones((2, 3), np.float32))
+    good = (tmp_path / "good.npz").read_bytes()
+    (tmp_path / "short.npz").write_bytes(good[:-40])
+    (tmp_path / "flipped.npz").write_bytes(good[:150] + b"\xff" + good[151:])
+    np.savez(tmp_path / "words.npz", names=np.array(["a"]))
+    np.savez(tmp_path / "long.npz", x=np.ones(2, np.longdouble))
     (tmp_path / "unreadable.npz").write_bytes(b"")
     (tmp_path / "unreadable.npz").chmod(0)
     return path
@@ -88,13 +81,34 @@ MISTAKES = [
     ("frobnicate", 2, "invalid choice: 'frobnicate'"),
     ("devices --jsn", 2, "unrecognized arguments: --jsn"),
     ("cache shrink", 2, "invalid choice: 'shrink'"),
+    ("devices more", 2, "unrecognized arguments: more"),
+    ("doctor --device CPU", 2, "unrecognized arguments: --device CPU"),
+    ("plugins more", 2, "unrecognized arguments: more"),
+    ("info --jsn", 2, "unrecognized arguments: --jsn"),
+    ("check more", 2, "unrecognized arguments: more"),
+    ("show --json script.py:double -o -", 2, "both write to standard output"),
+    ("cache", 2, "the following arguments are required: action"),
     ("run nowhere.py", 2, "no such file"),
+    ("run folder", 2, "can't find '__main__.py'"),
+    ("run --trace nowhere/t.json script.py", 2, "there is no folder"),
+    ("run -n 2 --trace folder script.py", 2, "is a folder; wanted a file"),
+    ("run -n 2 --log_dir script.py script.py", 2, "which is a file; wanted a folder"),
+    ("run -m", 2, "argument -m: expected one argument"),
+    ("run -n 0 script.py", 2, "got '0'; wanted a number of ranks"),
+    ("profile nowhere.py", 2, "no such file"),
+    ("profile folder", 2, "can't find '__main__.py'"),
+    ("profile --rows -1 script.py", 2, "got --rows -1; wanted 0"),
+    ("profile --by size script.py", 2, "invalid choice: 'size'"),
+    ("profile --trace nowhere/t.json script.py", 2, "there is no folder"),
+    ("profile --trace folder script.py", 2, "is a folder; wanted a file"),
+    ("profile", 2, "the following arguments are required: SCRIPT"),
     ("run --mode FAST script.py", 2, "invalid choice: 'FAST'"),
     ("run --device Abacus script.py", 2, "'Abacus'"),
     ("show script.py", 2, "wanted SCRIPT.py:FUNCTION"),
     ("show nowhere.py:f", 2, "there is no file"),
     ("show .:f", 2, "is not a file that can be read"),
     ("show broken.py:f", 2, "broken.py:1: invalid syntax"),
+    ("show binary.py:f", 2, "binary.py: source code string cannot contain null bytes"),
     ("show fails.py:f", 1, "KeyError: 'no such row'"),
     ("show script.py:missing", 2, "has no function 'missing'; compiled functions: double"),
     ("show script.py:unused", 2, "unused was not compiled"),
@@ -102,30 +116,59 @@ MISTAKES = [
     ("show script.py:np --args 1", 2, "np is no function and no Cell, but module"),
     ("show script.py:double --args 1/0", 2, "--args: '1/0' raised ZeroDivisionError"),
     ("show script.py:double --args float32[8,3] 2 3", 1, "double"),
-    ("show --device Abacus script.py:double", 1, "'Abacus'"),
-    ("show script.py:double -o nowhere/page.html", 1, "nowhere/page.html"),
+    ("show script.py:double --args float32[99999999999999999999]", 2, "raised ValueError"),
+    ("show script.py:double --args flot32[2]", 2, "wanted a Python expression, or a dtype"),
+    ("show --device Abacus script.py:double", 2, "'Abacus'"),
+    ("show --device CPU:9 script.py:double", 2, "got 9 for CPU; wanted 0"),
+    ("show script.py:double -o nowhere/page.html", 2, "nowhere/page.html"),
+    ("show script.py:double -o folder", 2, "is a folder; wanted a file"),
     ("tune --device Abacus", 2, "'Abacus'"),
+    ("tune --device CPU:9", 2, "got 9 for CPU; wanted 0"),
+    ("tune --device CPU:x", 2, "wanted NAME or NAME:INDEX"),
+    ("tune more", 2, "unrecognized arguments: more"),
     ("bench --device Abacus", 2, "'Abacus'"),
     ("bench --seconds -1", 2, "wanted a number above 0"),
+    ("bench --seconds nan", 2, "wanted a number above 0"),
+    ("bench --seconds inf", 2, "wanted a number above 0"),
     ("bench --seconds soon", 2, "invalid float value: 'soon'"),
     ("conformance", 2, "the following arguments are required"),
     ("conformance run Abacus", 2, "'Abacus'"),
+    ("conformance run CPU -n x", 2, "got 'x'; wanted a number above 0, or auto"),
+    ("conformance run CPU --resume", 2, "--resume needs --report FOLDER"),
+    ("conformance run CPU --report script.py", 2, "got script.py, which is no folder"),
     ("conformance compare old.json new.json", 2, "old.json"),
+    ("conformance compare folder folder", 2, "Is a directory"),
     ("conformance compare bad.pt bad.pt", 2, "bad.pt"),
     ("new-backend my-device", 2, "wanted letters and digits"),
     ("new-backend MyDevice .", 2, ". exists already"),
+    ("new-backend MyDevice script.py/more", 1, "Not a directory"),
+    ("new-backend class", 2, "got the name 'class', which Python"),
+    ("new-backend Memory", 2, "got the name 'Memory', which Python"),
+    ("new-backend cpu", 2, "there is a device CPU already"),
+    ("new-backend CUDA", 2, "the package duograph_cuda is installed already"),
+    ("new-backend", 2, "the following arguments are required: name"),
     ("convert good.npz weights.h5", 2, "has the suffix '.h5'"),
     ("convert missing.npz out.ckpt", 2, "there is no file missing.npz"),
     ("convert good.npz bad.pt", 2, "exists already; pass --force"),
     ("convert bad.safetensors out.npz", 1, "bad.safetensors"),
     ("convert bad.pt out.npz", 1, "no file of torch.save"),
+    ("convert short.npz out.ckpt", 1, "short.npz is damaged, or no .npz file"),
+    ("convert flipped.npz out.ckpt", 1, "flipped.npz is damaged, or no .npz file"),
+    ("convert words.npz out.ckpt", 1, "names cannot be in a .ckpt file"),
+    ("convert words.npz good.npz --force", 1, ".npz has no dtype str32, which names has"),
+    ("convert long.npz out.safetensors", 1, "x cannot be in a .safetensors file"),
+    ("convert folder out.ckpt", 2, "folder has the suffix ''"),
+    ("convert good.npz script.py/out.ckpt", 1, "File exists"),
+    ("convert good.npz out.ckpt --rename weight=", 2, "leaves nothing of a name"),
     ("convert good.npz out.ckpt --rename weight", 2, "wanted PATTERN=NAME"),
     ("convert good.npz out.ckpt --rename (=x", 2, "is no regular expression"),
     pytest.param(
         "convert unreadable.npz out.ckpt", 2, "permission denied",
         marks=pytest.mark.skipif(ROOT, reason="root reads every file"),
     ),
+    ("completion", 2, "the following arguments are required: shell"),
     ("completion tcl", 2, "invalid choice: 'tcl'"),
+    ("completion bash more", 2, "unrecognized arguments: more"),
 ]  # fmt: skip
 
 
@@ -146,6 +189,42 @@ def test_a_mistake_is_said_in_one_line_without_traceback(line, status, said, scr
         assert "Traceback" not in err
         (told,) = [text for text in err.splitlines() if said in text]
         assert told.startswith("duograph")
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+@pytest.mark.parametrize(
+    "file, said",
+    [
+        ("broken.py", '  File "broken.py", line 1\n    def f(:\n'),
+        ("binary.py", "SyntaxError: source code string cannot contain null bytes"),
+    ],
+)
+def test_what_python_cannot_compile_is_told_as_by_python(command, file, said, script):
+    line = [sys.executable, "-m", "duograph.cli", command, file]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith(said) and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", ["--dtypes float99", "--quick -k no_such_case"])
+def test_a_mistake_that_the_conformance_suite_finds(options, script, capfd):
+    assert main(["conformance", "run", "CPU", *options.split()]) == 2
+    said = "".join(capfd.readouterr())
+    assert "Traceback" not in said and ("float99" in said or " 0 selected" in said)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".ckpt", ".safetensors"])
+def test_an_interrupted_conversion_leaves_the_old_file(suffix, script, monkeypatch, capsys):
+    target = script.parent / f"out{suffix}"
+    assert main(["convert", "good.npz", target.name]) == 0
+    before, files = target.read_bytes(), set(os.listdir())
+
+    def interrupt(number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    assert main(["convert", "good.npz", target.name, "--force", "--rename", "weight=x"]) == 130
+    assert target.read_bytes() == before and set(os.listdir()) == files
+    assert capsys.readouterr().err == "duograph convert: interrupted\n"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +259,8 @@ def test_show_writes_the_page_to_stdout(script):
         ("cache info", ["path", "entries", "bytes", "limit", "problem"]),
         ("bench --seconds 0.01", ["device", "results"]),
         ("convert good.npz out.safetensors", ["target", "bytes", "tensors"]),
+        ("check", ["right", "version", "device", "problem"]),
+        ("new-backend Frob made", ["device", "folder", "files"]),
         ("tune --device CPU", ["CPU:0"]),
     ],
 )
@@ -187,6 +268,24 @@ def test_json_is_one_object(line, keys, script, capsys):
     assert main([*line.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(keys) <= set(found)
+
+
+@pytest.mark.parametrize(
+    "line, keys",
+    [
+        ("show script.py:double", ["function", "page", "bytes"]),
+        ("profile script.py", ["seconds", "events", "dropped", "by", "rows"]),
+        ("conformance run CPU --quick -k [exp-float32]", ["title", "results", "reached"]),
+    ],
+)
+def test_what_programs_and_tests_print_is_not_in_the_json(line, keys, script):
+    words = line.split()
+    at = len(words) if words[0] == "conformance" else 1
+    command = [sys.executable, "-m", "duograph.cli", *words[:at], "--json", *words[at:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(keys) <= set(json.loads(done.stdout))
+    assert "runs" in done.stderr or "passed" in done.stderr
 
 
 def test_plugins_lists_hooks_and_problems(site, device):
@@ -235,9 +334,10 @@ def test_completion_knows_the_subcommands(shell, capsys):
     assert all(name in said for name in ("doctor", "new-backend", "json"))
 
 
-def test_an_interrupt_ends_the_command_with_130(tmp_path):
+@pytest.mark.parametrize("command", ["show slow.py:f", "profile --json slow.py"])
+def test_an_interrupt_ends_the_command_with_130(command, tmp_path):
     (tmp_path / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
-    line = [sys.executable, "-m", "duograph.cli", "show", "slow.py:f"]
+    line = [sys.executable, "-m", "duograph.cli", *command.split()]
     with subprocess.Popen(
         line, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -247,11 +347,12 @@ def test_an_interrupt_ends_the_command_with_130(tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert err.strip() == "duograph show: interrupted"
+    assert err.strip() == f"duograph {command.split()[0]}: interrupted"
 
 
-def test_a_closed_pipe_is_no_error(tmp_path):
-    line = f"{sys.executable} -m duograph.cli completion bash | head -n 1"
+@pytest.mark.parametrize("command", ["completion bash", "devices --json", "profile script.py"])
+def test_a_closed_pipe_is_no_error(command, script):
+    line = f"{sys.executable} -m duograph.cli {command} | head -n 1"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
 

@@ -77,6 +77,23 @@ def test_the_page_has_the_facts_of_explain(predicted):
     assert capture["value"] == "2.0" and "same value" in capture["guard"]
 
 
+def test_each_call_of_python_is_named_with_its_line():
+    seen: list[float] = []
+
+    @ms.jit
+    def notes(x):
+        seen.append(float(x.sum()))
+        print("sum", x)
+        return ms.Tensor(np.sort(x.asnumpy()))
+
+    first = notes.function.__code__.co_firstlineno
+    said = notes.explain(tensor(2))
+    for name, line in (("list.append", 2), ("print", 3), ("asnumpy", 4), ("sort", 4)):
+        (call,) = [text for text in said.host_calls if text.startswith(f"{name} ")]
+        assert f"{pathlib.Path(__file__).name}:{first + line} in" in call
+        assert call in str(said) and call in data_of(notes.show(tensor(2)))["facts"]["host_calls"]
+
+
 def test_user_text_is_no_markup(predicted):
     text = str(predicted)
     assert '<b id="bold">' not in text and text.count("</script>") == 2
@@ -217,6 +234,7 @@ def browser():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     made = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    made.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     yield made
     made.quit()
 
@@ -252,6 +270,11 @@ class Shown:
 
     def titles(self) -> list[str]:
         return [e.get_attribute("textContent") for e in self.all("#graph .title")]
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of the page's thread since the page was requested."""
+        found = self.browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(metric["value"] for metric in found if metric["name"] == "TaskDuration")
 
     def errors(self) -> list:
         return [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
@@ -354,7 +377,10 @@ def test_nothing_is_wider_than_the_window(width, shown, predicted):
 
 
 def test_two_thousand_nodes_open_in_two_seconds(shown):
-    """Loading and drawing, measured by the browser, with a graph that has long edges as well."""
+    """Loading and drawing, and clicks, with a graph that has long edges as well.
+
+    The time is the processor time of the page, since the machine may run other tests as well.
+    """
     lines, n = [], 2000
     for k in range(2, n + 2):
         far = 2 * (k // 4) if k % 7 == 0 else k - 2
@@ -368,7 +394,11 @@ def test_two_thousand_nodes_open_in_two_seconds(shown):
         stage["changes"] = changes(graph, graph)
     program = {**found["programs"][0], "stages": stages, "kernels": [], "memory": None}
     page = shown(render("big", {**found, "heads": facts.heads, "programs": [program]}))
+    seconds = page.processor_seconds()
     assert len(page.all("#graph .box")) >= n
-    seconds = int(page.browser.execute_script("return document.body.dataset.ready")) / 1000
     assert seconds < 2, f"{seconds} s"
+    page.press(page.all("#graph .box")[n // 2])
+    assert page.all("#detail h2")[0].text.startswith("add")
+    page.all("#slider")[0].send_keys("\ue014")  # arrow right: the next pass
+    assert "pass 1" in page.all("#pass-name")[0].text
     assert page.errors() == []

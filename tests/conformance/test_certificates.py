@@ -126,7 +126,17 @@ def test_what_was_worse_is_better_the_other_way_round(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "no JSON file"), ("[]", "no report"), ('{"results": {}, "format": 1}', "Run the suite")],
+    [
+        ("{", "no JSON file"),
+        ("[]", "no report"),
+        ('{"results": {}, "format": 1}', "Run the suite"),
+        (f'{{"results": {{}}, "format": {report.FORMAT}}}', "it is damaged"),
+        (
+            f'{{"results": {{"a": 3}}, "format": {report.FORMAT}, "title": "", "plugin": "", '
+            '"partial": [], "reached": []}',
+            "it is damaged",
+        ),
+    ],
 )
 def test_what_is_no_report_is_refused(text, words, tmp_path, capsys):
     (tmp_path / "bad.json").write_text(text)

@@ -336,3 +336,40 @@ def test_code_after_a_derivative_sees_what_the_bprop_wrote(write, read):
 
     for n in range(1, 4):
         np.testing.assert_array_equal(step(x).asnumpy(), [3.0 * n, 3.0 * n])
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+@pytest.mark.parametrize("inner", [0, 1, 2])
+def test_a_carry_that_is_read_before_its_loop_and_overwritten_in_it(inner, where, capfd):
+    class Printing(Affine):
+        def bprop(self, x, out, dout):
+            print("called")
+            return (dout * 0.5 + 0.25,)
+
+    layer = Printing()
+
+    def program(a):
+        c, k = ops.sin(a), Tensor(0)
+        b = a * c
+        while k < 2:
+            k = k + 1
+            if a.sum() > 1:
+                b = b + c
+            j = Tensor(0)
+            while j < inner:
+                j = j + 1
+                c = layer(a)
+        return (b + a * c).sum()
+
+    function = derivative(lambda _, a: program(a), layer, 2)
+    if where == "inside":
+        compiled = jit(function, jit_level="O0")
+    else:
+        whole = jit(program, jit_level="O0")
+        compiled = derivative(lambda _, a: whole(a), layer, 2)
+    for numbers in ([0.3, 0.7], [0.5, 0.75], [-0.3, -0.75]):
+        x = Tensor(np.array(numbers, np.float32))
+        want = function(x).asnumpy()
+        eager = capfd.readouterr().out.count("called")
+        np.testing.assert_allclose(compiled(x).asnumpy(), want, rtol=1e-6, err_msg=str(numbers))
+        assert capfd.readouterr().out.count("called") == eager, numbers

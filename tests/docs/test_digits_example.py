@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -53,6 +54,9 @@ def weights(tmp_path_factory):
             [sys.executable, *command], capture_output=True, text=True, check=False, env=environment
         )
         assert done.returncode == 0, done.stderr
+        accuracies = re.findall(r"held-out accuracy ([\d.]+)%", done.stdout)
+        assert accuracies and min(map(float, accuracies)) > 50  # guessing reaches 10 %
+    assert (out["pynative"] / "digits.png").read_bytes().startswith(b"\x89PNG")
     return {
         mode: {
             name: p.asnumpy() for name, p in ms.load_checkpoint(str(folder / "digits.ckpt")).items()

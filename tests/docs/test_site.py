@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import pathlib
 import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return out
 
 
+# Attributes whose value a browser loads without a click, on any tag, and what style sheets load.
+LOADING = ("src", "srcset", "poster", "data", "background", "xlink:href")
+FETCHED = re.compile(r"(?:url\(|@import)\s*[\"']?([^\"')\s]+)")
+
+
 class Page(html.parser.HTMLParser):
     """A page: its anchors, what it loads, and the (file, anchor) that links within the site name.
 
@@ -51,10 +57,12 @@ class Page(html.parser.HTMLParser):
         given = dict(attrs)
         self.anchors |= {value for name, value in attrs if name in ("id", "name") and value}
         link = given.get("src") or given.get("href")
+        self.loaded += [value for name, value in attrs if name in LOADING and value]
+        self.loaded += FETCHED.findall(given.get("style") or "")
+        if tag == "link" and link and given.get("rel") not in ("next", "prev", "search"):
+            self.loaded.append(link)
         if tag not in ("a", "img", "link", "script") or not link:
             return
-        if tag in ("img", "script") or given.get("rel") in ("stylesheet", "icon"):
-            self.loaded.append(link)
         parts = urllib.parse.urlsplit(link)
         if not parts.scheme and not parts.netloc:
             path = urllib.parse.unquote(parts.path)
@@ -80,9 +88,19 @@ def test_no_link_is_dead(site: pathlib.Path, pages: dict[str, Page]) -> None:
     assert not dead
 
 
-def test_nothing_is_loaded_from_elsewhere(pages: dict[str, Page]) -> None:
+def is_elsewhere(link: str) -> bool:
+    """Return whether a browser needs the network for a link."""
+    return not link.startswith("data:") and "//" in link
+
+
+def test_nothing_is_loaded_from_elsewhere(site: pathlib.Path, pages: dict[str, Page]) -> None:
     for page in pages.values():
-        assert not [link for link in page.loaded if "//" in link], page.name
+        assert not list(filter(is_elsewhere, page.loaded)), page.name
+    for path in site.rglob("*.css"):
+        assert not list(filter(is_elsewhere, FETCHED.findall(path.read_text("utf-8")))), path.name
+    for path in site.rglob("*.js"):
+        found = re.findall(r"(?:fetch|import|open|src\s*=)\W+https?://[^\"'`\s]+", path.read_text())
+        assert not found, path.name
 
 
 TWO_CLICKS = (

@@ -144,6 +144,7 @@ PROGRAMS: dict[str, tuple[Sequence[Any], Callable[..., Any], Sequence[Any], Sequ
             graph=write([V], lambda x: mul(x, x)),
             backward=write([V, V, V], lambda x, y, g: g),
             n_args=1,
+            name="own",
         ),
         [X],
         [X * X],

@@ -332,7 +332,7 @@ def test_custom_call_runs_the_backward_of_the_user() -> None:
     def of(x: Any, w: Any) -> Any:
         graph = write([V, V], lambda x, w: x * w)
         backward = write([V, V, V, V], lambda x, w, out, dout: dout * 2 + out * w)
-        attributes = {"graph": graph, "backward": backward, "n_args": 1}
+        attributes = {"graph": graph, "backward": backward, "n_args": 1, "name": "own"}
         (y,) = here().append(custom_call, (x, w), attributes)
         return y * x
 

@@ -156,7 +156,9 @@ def test_custom_call_is_inlined() -> None:
         simplify,
         [V],
         lambda x: here().append(
-            custom_call, (x,), {"graph": graph, "backward": backward, "n_args": 1}
+            custom_call,
+            (x,),
+            {"graph": graph, "backward": backward, "n_args": 1, "name": "own"},
         ),
         """
         graph(%0: float32[3])

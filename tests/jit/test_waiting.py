@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import duograph as ms
 import pytest
-from duograph.compiler import jit_call, waiting
+from duograph import status_line as waiting
+from duograph.compiler import jit_call
 
 
 class Terminal(io.StringIO):

@@ -402,6 +402,27 @@ def test_to_float_casts_inputs_and_weights():
     assert grads[0].asnumpy().tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("frozen", [None, False, True], ids=["none", "trainable", "frozen"])
+def test_recompute_of_a_cell_with_and_without_parameters(frozen, compiled):
+    class Block(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            if frozen is not None:
+                self.w = Parameter(Tensor([2.0, 3.0]), name="w", requires_grad=not frozen)
+
+        def construct(self, x):
+            return x * x * (1 if frozen is None else self.w)
+
+    def gradient(block):
+        f = ms.grad(lambda x: (block(x) * x).sum())
+        return (ms.jit(f) if compiled else f)(Tensor([1.0, 2.0])).asnumpy()
+
+    recomputed = Block()
+    recomputed.recompute()
+    np.testing.assert_array_equal(gradient(recomputed), gradient(Block()))
+
+
 def test_recompute_has_the_same_gradients():
     ms.set_seed(3)
     net = nn.SequentialCell(nn.Dense(4, 4), nn.Dropout(p=0.5), nn.Tanh())
@@ -518,3 +539,27 @@ def test_call_overhead_is_small():
     assert net._plain
     net.register_forward_hook(lambda *a: None)
     assert not net._plain
+
+
+class Square(nn.Cell):
+    def construct(self, x, scale=None):
+        y = x * x
+        return y if scale is None else y * scale
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("wrap", [lambda f: f, ms.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_a_recomputed_cell_without_parameters(order, wrap, scale):
+    cell = Square()
+    cell.recompute()
+    more = () if scale is None else (ms.Tensor(scale),)
+
+    def f(x):
+        return (cell(x, *more) * x).sum()
+
+    for _ in range(order - 1):
+        f = (lambda g: lambda x: ms.grad(g)(x).sum())(f)
+    x = np.array([1.0, 2.0], np.float32)
+    wanted = {1: 3 * x * x, 2: 6 * x, 3: 6 + 0 * x}[order] * (scale or 1)
+    np.testing.assert_allclose(wrap(ms.grad(f))(ms.Tensor(x)).asnumpy(), wanted, rtol=1e-6)

@@ -120,6 +120,28 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: D.recv(ONE.copy(), 0) if comm.get_rank() else D.send(X, 1), RuntimeError,
         r"Receive of float32 \(1,\) from rank 0: rank 0 sends float32 \(2,\)",
     ),
+    "other parts": (
+        lambda: D.all_to_all_single(
+            ms.Tensor([0.0] * (3 + comm.get_rank())), ms.Tensor([0.0] * (3 + comm.get_rank())),
+            *([1, 2], [1, 2]) if comm.get_rank() == 0 else ([3, 1], [3, 1]),
+        ), RuntimeError, "member . of the group sends . rows to member ., which receives . rows",
+    ),
+    "other shapes to gather": (
+        lambda: F.gather_into_tensor(ms.Tensor([1.0] * (2 + comm.get_rank())), 0), RuntimeError,
+        "member 1 of the group sends 3 rows to member 0, which receives 2 rows",
+    ),
+    "other shapes to scatter": (
+        lambda: F.scatter_tensor(ms.Tensor([1.0] * (2 + 2 * comm.get_rank())), 0), RuntimeError,
+        "member 0 of the group sends 1 rows to member 1, which receives 2 rows",
+    ),
+    "groups in another order": (
+        lambda: [comm.create_group(name, [0, 1]) for name in "ab"[:: 1 - 2 * comm.get_rank()]],
+        RuntimeError, "form different groups: rank . forms '.' of the ranks 0, 1 at .*; rank",
+    ),
+    "members in another order": (
+        lambda: comm.create_group("g", [comm.get_rank(), 1 - comm.get_rank()]), RuntimeError,
+        "form different groups: rank . forms 'g' of the ranks ., . at ",
+    ),
     "members of new_group": (lambda: D.new_group([0, 2]), ValueError, "from 0 to 1"),
     "kind of new_group": (lambda: D.new_group("01"), TypeError, "wanted a list of ints or None"),
     "backend of new_group": (
@@ -141,14 +163,66 @@ def test_errors(name: str) -> None:
         run_ranks(call, 2)
 
 
-def test_a_message_to_nobody_ends_at_the_deadline() -> None:
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: D.recv(X.copy(), 1 - comm.get_rank()), r"Receive of float32 \(2,\) from rank "),
+        (
+            lambda: D.barrier() if comm.get_rank() else comm.create_group("g", [0, 1]),
+            r"Barrier at .* on rank 1 waited|create_group\('g'\): message from rank 1 .*waited",
+        ),
+    ],
+    ids=["a message", "a group"],
+)
+def test_waits_for_a_rank_that_does_something_else_end_at_the_deadline(
+    call: Callable[[], Any], text: str
+) -> None:
     before = ms.get_context("communication_timeout")
     ms.set_context(communication_timeout=0.3)
     try:
-        with pytest.raises(RuntimeError, match=r"Receive of float32 \(2,\) from rank .*waited"):
-            run_ranks(lambda: D.recv(X.copy(), 1 - comm.get_rank()), 2)
+        with pytest.raises(RuntimeError, match=text):
+            run_ranks(call, 2)
     finally:
         ms.set_context(communication_timeout=before)
+
+
+def test_a_handle_that_failed_fails_again() -> None:
+    def program() -> list[str]:
+        handle = D.all_reduce(X.copy() if comm.get_rank() else ONE.copy(), async_op=True)
+        found = []
+        for _ in range(2):
+            with pytest.raises(RuntimeError) as caught:
+                handle.wait()
+            found.append(str(caught.value))
+        return found
+
+    for first, second in run_ranks(program, 2):
+        assert "different collectives" in first
+        assert first.partition("\n")[0] == second.partition("\n")[0]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float32, ms.float64], ids=str)
+def test_averages_do_not_overflow(dtype: Any, compiled: bool) -> None:
+    """The largest float16 is the average of itself and itself."""
+    most = 65504.0 if dtype is ms.float16 else 2.0**126
+
+    def program() -> list[list[float]]:
+        def run(x: ms.Tensor) -> tuple[ms.Tensor, ...]:
+            reduced, whole, part = x.copy(), x.copy(), x[:1]
+            D.reduce(reduced, 0, "avg")
+            D.all_reduce(whole, "avg")
+            D.reduce_scatter_tensor(part, x.copy(), "avg")
+            return reduced, whole, part
+
+        x = ms.Tensor([most, 1.0 + comm.get_rank()], dtype)
+        found = (ms.jit(run) if compiled else run)(x)
+        assert all(y.dtype is dtype for y in found)
+        return [y.astype(ms.float64).asnumpy().tolist() for y in found]
+
+    first, second = run_ranks(program, 2)
+    assert first == [[most, 1.5], [most, 1.5], [most]]
+    assert second == [[most, 2.0], [most, 1.5], [1.5]]
 
 
 def test_objects() -> None:

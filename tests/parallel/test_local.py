@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,8 +15,11 @@ import pytest
 import rank_programs as programs
 from duograph import communication as comm
 from duograph import nn, ops
+from duograph.backend.collectives import Request
 from duograph.errors import CommunicationError
-from duograph.ranks.world import Group
+from duograph.ranks import transfers
+from duograph.ranks.buckets import LANES
+from duograph.ranks.world import Group, world
 from duograph_collectives.local import run_ranks
 from rank_programs import COMPILED, EAGER, NETWORKS
 
@@ -117,6 +122,18 @@ def test_sums_of_other_dtypes(dtype: Any) -> None:
         np.testing.assert_array_equal(out, np.full(3, 6.0 if whole else 9.0, np.float32))
 
 
+@pytest.mark.parametrize("count", [1, 20_000], ids=["small", "large"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shape", [(), (1,)], ids=str)
+def test_sums_that_overflow_do_not_warn(dtype: Any, shape: tuple[int, ...], count: int) -> None:
+    """As with kernels, the result is an infinity, or has the lowest bits."""
+    info: Any = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    x = np.full(shape if count == 1 else (count,), info.max, dtype)
+    for found in run_ranks(lambda: ops.AllReduce()(ms.Tensor(x)).asnumpy(), 2):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(found, x + x)
+
+
 def test_large_sums_are_those_of_small_ones() -> None:
     """Above `transfers.SMALL` bytes ranks exchange parts; the order of the sum is the same."""
     x = np.random.default_rng(1).normal(size=(4, 20011)).astype(np.float32)
@@ -203,7 +220,8 @@ def test_collectives_are_never_dropped_merged_or_reordered(
 
     def program() -> list[str]:
         run = ms.jit(f)
-        run(ms.Tensor([1.0, 2.0]))
+        for _ in range(LANES):  # the first buckets of a group form its lanes
+            run(ms.Tensor([1.0, 2.0]))
         calls = seen[comm.get_rank()]
         calls.clear()
         run(ms.Tensor([1.0, 2.0]))
@@ -258,6 +276,72 @@ def test_parameters_of_rank_0_are_broadcast() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def trained_by_model(
+    seed: Callable[[int], int], rows: Callable[[int], int], parallel: str = "data_parallel",
+    epochs: Callable[[int], int] = lambda rank: 2, broadcast: bool = False, sink_size: int = -1,
+) -> Callable[[], None]:  # fmt: skip
+    """Return a program that trains a Model; `seed`, `rows` and `epochs` are functions of rank."""
+
+    def program() -> None:
+        rank = comm.get_rank()
+        ms.set_seed(seed(rank))
+        ms.set_auto_parallel_context(parallel_mode=parallel, parameter_broadcast=broadcast)
+        x = np.ones((rows(rank), 2), np.float32)
+        data = ms.dataset.NumpySlicesDataset((x, x), shuffle=False).batch(2)
+        net = nn.Dense(2, 2)
+        model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()))
+        sink = {"dataset_sink_mode": True, "sink_size": sink_size} if sink_size > 0 else {}
+        model.train(epochs(rank), data, **sink)
+
+    return program
+
+
+def same(value: int) -> Callable[[int], int]:
+    return lambda rank: value
+
+
+# name -> (program, the error or warning, or None)
+RANKS_OF_A_MODEL: dict[str, tuple[Callable[[], None], str | None]] = {
+    "equal": (trained_by_model(same(1), same(4)), None),
+    "other last batches": (trained_by_model(same(1), lambda rank: 3 + rank), None),
+    "broadcast": (trained_by_model(lambda rank: rank, same(4), broadcast=True), None),
+    "not parallel": (trained_by_model(lambda r: r, lambda r: 4 + 2 * r, "stand_alone"), None),
+    "cut to the same steps": (trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=2), None),
+    "cut too late": (
+        trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=3),
+        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+    ),
+    "seeds": (
+        trained_by_model(lambda rank: rank, same(4)),
+        "UserWarning: .*start from different values of weight.*set_seed with the same seed",
+    ),
+    "steps": (
+        trained_by_model(same(1), lambda rank: 4 + 2 * rank),
+        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+    ),
+    "epochs": (
+        trained_by_model(same(1), same(4), epochs=lambda rank: 2 + rank),
+        r"ArgumentValueError: .*2 steps in each of 2 epochs, and rank 1 has 2 in each of 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANKS_OF_A_MODEL)
+def test_a_model_compares_its_ranks(name: str) -> None:
+    program, expected = RANKS_OF_A_MODEL[name]
+    said = "nothing"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run_ranks(program, 2)
+        except ValueError as error:
+            said = f"{type(error).__name__}: {error}"
+    found = [w for w in caught if "ranks start from" in str(w.message)]
+    if found:
+        said = f"UserWarning: {found[0].message}"
+    assert re.match(expected or "nothing", said, re.DOTALL), said
+
+
 @MODES
 def test_model_trains_on_shards(mode: int) -> None:
     x = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
@@ -283,13 +367,16 @@ def test_model_trains_on_shards(mode: int) -> None:
 
 
 @MODES
-def test_statistics_of_all_ranks(mode: int) -> None:
-    """SyncBatchNorm on halves is BatchNorm on the whole batch, gradients included."""
+@pytest.mark.parametrize("cut", [3, 1, 5], ids=lambda n: f"{n} of 6 samples")
+def test_statistics_of_all_ranks(mode: int, cut: int) -> None:
+    """SyncBatchNorm on two parts is BatchNorm on the whole batch, gradients included."""
     x = np.random.default_rng(2).normal(size=(6, 3, 4)).astype(np.float32)
     weight = np.random.default_rng(3).normal(size=x.shape).astype(np.float32)
 
-    def program(layer: type[nn.Cell], halves: bool) -> list[np.ndarray]:
-        rows = slice(comm.get_rank() * 3, comm.get_rank() * 3 + 3) if halves else slice(None)
+    def program(layer: type[nn.Cell], parts: bool) -> list[np.ndarray]:
+        rows = slice(None)
+        if parts:
+            rows = slice(cut, None) if comm.get_rank() else slice(cut)
         net = layer(3).set_train()
         w = ms.Tensor(weight[rows])
         step = ms.value_and_grad(lambda x: (net(x) * w).sum(), 0, net.trainable_params())
@@ -397,6 +484,50 @@ def test_deadline_names_op_line_and_rank(mode: int) -> None:
     text = what + r".* at .*test_local.py:\d+ on rank 0 waited 0.3 s"
     with pytest.raises(CommunicationError, match=text):
         run_ranks(program, 2)
+
+
+@pytest.mark.parametrize("where", ["in a transfer", "between transfers"])
+def test_an_interrupted_collective_has_no_result(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while ranks communicate: a later call must not take None for the result."""
+
+    def interrupted(values: Any, reduction: str, scratch: bool = False) -> Any:
+        raise KeyboardInterrupt
+
+    def steps() -> Any:
+        yield Interrupted()
+        return "the result"
+
+    def program() -> str:
+        own = world().whole
+        if where == "in a transfer":  # the wait can be repeated
+            started = own.start("call", steps(), compared=False)
+            with pytest.raises(KeyboardInterrupt):
+                own.finish(started)
+            return str(own.finish(started))
+        with pytest.raises(KeyboardInterrupt):
+            own.start_all_reduce(np.ones(1, np.float32), "sum")
+        with pytest.raises(CommunicationError) as caught:
+            own.start_all_reduce(np.ones(1, np.float32), "sum")
+        return str(caught.value)
+
+    if where == "between transfers":
+        monkeypatch.setattr(transfers, "reduce_tree", interrupted)
+    expected = "the result" if where == "in a transfer" else "AllReduce.*was interrupted"
+    assert re.search(expected, run_ranks(program, 1)[0])
+
+
+class Interrupted(Request):
+    """A transfer whose first wait is interrupted."""
+
+    tests = 0
+
+    def test(self) -> bool:
+        self.tests += 1
+        if self.tests == 2:
+            raise KeyboardInterrupt
+        return self.tests > 2
 
 
 def test_random_numbers_and_options_belong_to_the_rank() -> None:

@@ -17,6 +17,7 @@ import duograph as ms
 import numpy as np
 import pytest
 import rank_programs as programs
+import started_processes
 from duograph_collectives import mpi
 from rank_programs import COMPILED, EAGER, NETWORKS
 
@@ -192,6 +193,20 @@ def test_command_lines_that_are_refused(arguments: list[str], text: str) -> None
     done = run(*arguments, *([] if len(arguments) > 2 else [__file__]))
     assert done.returncode == 2
     assert text in done.stderr
+
+
+def test_parts_of_any_length_are_exchanged() -> None:
+    """Ranks exchange large parts by messages, and small ones together; both ranks choose alike."""
+    done = run("-n", 3, HERE / "uneven_parts.py", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["ok"] * 3
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_processes_that_a_rank_starts_are_no_ranks(start: str) -> None:
+    done = run("-n", 2, HERE / "started_processes.py", start, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == started_processes.expected(2)
 
 
 def test_engine_sums_are_near() -> None:

@@ -13,13 +13,15 @@ import pytest
 import rank_programs as programs
 from duograph import communication as comm
 from duograph import nn, ops
+from duograph.backend.collectives import Request
 from duograph.ir.graph import Graph
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.nn.wrap import data_parallel
 from duograph.passes.context import PLAIN
 from duograph.ranks import buckets
-from duograph.ranks.operations import Queue
+from duograph.ranks.operations import Operation
+from duograph.ranks.world import World, world
 from duograph_collectives.local import run_ranks
 from rank_programs import COMPILED, EAGER, NETWORKS
 
@@ -166,10 +168,10 @@ def test_eager_buckets_start_before_the_backward_pass_ends(
     seen: list[tuple[int, int]] = []  # gradients known and buckets started, at each start
     start = data_parallel.EarlyReduction._start
 
-    def watched(self: Any, sharded: bool) -> None:
-        if comm.get_rank() == 0 and self.open[sharded]:
+    def watched(self: Any, sharded: bool, positions: list[int]) -> None:
+        if comm.get_rank() == 0:
             seen.append((len(self.reported), len(self.weights)))
-        start(self, sharded)
+        start(self, sharded, positions)
 
     monkeypatch.setattr(data_parallel.EarlyReduction, "_start", watched)
     ms.set_context(mode=EAGER)
@@ -179,25 +181,122 @@ def test_eager_buckets_start_before_the_backward_pass_ends(
     assert {total for _, total in seen} == {12}
 
 
+class Experts(nn.Cell):
+    """Layers of the same shape, of which a call uses some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.CellList([nn.Dense(5, 5) for _ in range(4)])
+
+    def construct(self, x: ms.Tensor, used: tuple[int, ...]) -> ms.Tensor:
+        for i in used:
+            x = ops.tanh(self.experts[i](x))
+        return x.sum()
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["whole", "in parts"])
+@pytest.mark.parametrize("nbytes", [100, 250, 2**21], ids=lambda n: f"{n} bytes")
+@pytest.mark.parametrize(
+    "used",
+    [((0,), (1,)), ((0, 1, 2, 3), (3, 2, 1, 0)), ((0, 2), (2, 0)), ((), (3,)), ((1, 2), (2, 1, 3))],
+    ids=str,
+)
+def test_ranks_may_use_other_layers(
+    used: tuple[tuple[int, ...], ...], nbytes: int, sharded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients of the same weight are added, in whatever order the ranks compute them."""
+    monkeypatch.setattr(data_parallel, "EARLY_BYTES", nbytes)
+    ms.set_context(mode=EAGER)
+    data = np.random.default_rng(4).normal(size=(2, 3, 5)).astype(np.float32)
+
+    def trained(ranks: list[int]) -> list[np.ndarray]:
+        ms.set_seed(1)
+        net = Experts()
+        optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+
+        def loss(*_: Any) -> ms.Tensor:
+            return sum(net(ms.Tensor(data[r]), used[r]) for r in ranks) + ms.Tensor(0.0)
+
+        if len(ranks) == 1:
+            step: Any = nn.TrainOneStepCell(net, optimizer)
+            step(ms.Tensor(data[ranks[0]]), used[ranks[0]])
+        else:
+            optimizer(ms.value_and_grad(loss, None, optimizer.parameters)()[1])
+        return [p.asnumpy() for p in net.get_parameters()]
+
+    def program() -> list[np.ndarray]:
+        ms.set_auto_parallel_context(
+            parallel_mode="data_parallel", enable_parallel_optimizer=sharded,
+            parallel_optimizer_config={"parallel_optimizer_threshold": 0},
+        )  # fmt: skip
+        return trained([comm.get_rank()])
+
+    expected = trained([0, 1])
+    for found in run_ranks(program, 2):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("mode", [EAGER, COMPILED], ids=["eager", "compiled"])
 def test_transfers_are_advanced_between_kernels(mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adding a collective polls once; kernels that run while it is under way poll further."""
-    counts = {"polls": 0, "added": 0}
-    poll, add = Queue.poll, Queue.add
+    """Kernels poll after they have run while a collective is under way."""
+    polls = []
+    poll = World.poll
 
-    def watched(self: Queue) -> None:
-        counts["polls"] += bool(self.waiting) and comm.get_rank() == 0
+    def watched(self: World) -> None:
+        if self.rank == 0 and any(queue.waiting for queue in self.queues):
+            polls.append(self)
         poll(self)
 
-    def added(self: Queue, operation: Any) -> None:
-        counts["added"] += comm.get_rank() == 0
-        add(self, operation)
-
-    monkeypatch.setattr(Queue, "poll", watched)
-    monkeypatch.setattr(Queue, "add", added)
+    monkeypatch.setattr(World, "poll", watched)
     ms.set_context(mode=mode, jit_level="O0")
     run_ranks(step_of("gpt"), 2)
-    assert counts["polls"] > counts["added"] + 10 * programs.STEPS
+    assert len(polls) > 10 * programs.STEPS
+
+
+class Slow(Request):
+    """A transfer that is complete after `count` tests, as those of an engine with inner stages."""
+
+    def __init__(self, count: int) -> None:
+        self.left, self.tests = count, 0
+
+    def test(self) -> bool:
+        self.left -= 1
+        self.tests += 1
+        return self.left <= 0
+
+
+# tests that each transfer of each queue needs -> how many of these transfers one poll completes
+STAGES: dict[str, tuple[list[list[int]], list[int]]] = {
+    "nothing": ([], []),
+    "one": ([[1]], [1]),
+    "several tests": ([[5, 5, 5]], [3]),
+    "too many tests": ([[100]], [0]),
+    "some, then too many": ([[3, 100, 1]], [1]),
+    "queues": ([[2, 2], [3, 1]], [2, 2]),
+    "one of the queues": ([[2, 2, 2, 2], [100]], [4, 0]),
+}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_poll_goes_on_while_it_finds_something(name: str) -> None:
+    stages, complete = STAGES[name]
+
+    def program() -> tuple[list[int], int]:
+        own = world()
+        made = [[Slow(count) for count in row] for row in stages]
+        for row in made:
+            queue = own.new_queue()
+            queue.waiting.append(Operation(own.whole, "slow", iter(row), queue, compared=False))
+        own.poll()
+        tests = sum(each.tests for row in made for each in row)
+        for queue in own.queues:
+            queue.waiting.clear()
+        return [sum(each.left <= 0 for each in row) for row in made], tests
+
+    ((found, tests),) = run_ranks(program, 1)
+    assert found == complete
+    assert tests < 40  # a poll between kernels must stay short
 
 
 def test_hooks_of_parameters_run_before_the_sum() -> None:

@@ -238,6 +238,15 @@ def test_a_killed_program_resumes(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(found[name], value, name)
 
 
+def large_dense(width: int) -> nn.Cell:
+    """A layer with optimiser state in parts."""
+    ms.set_auto_parallel_context(
+        parallel_mode="data_parallel", enable_parallel_optimizer=True,
+        parallel_optimizer_config={"parallel_optimizer_threshold": 0},
+    )  # fmt: skip
+    return nn.Momentum(nn.Dense(width, 4).trainable_params(), 0.1, 0.9)
+
+
 ERRORS: dict[str, tuple[Callable[[str], Any], type[Exception], str]] = {
     "nothing there": (lambda f: load_sharded_checkpoint(f, make()), ValueError, "no complete"),
     "no cell": (lambda f: load_sharded_checkpoint(f, {}), TypeError, "wanted a Cell"),
@@ -256,6 +265,19 @@ ERRORS: dict[str, tuple[Callable[[str], Any], type[Exception], str]] = {
             load_sharded_checkpoint(f, nn.BatchNorm1d(2)),
         ), ValueError, "has no .*; nothing was loaded",
     ),
+    "other steps by rank": (
+        lambda f: save_sharded_checkpoint(make(), f, 3 + comm.get_rank()), ValueError,
+        "the ranks save the steps 3, 4; wanted the same",
+    ),
+    "other shapes by rank": (
+        lambda f: save_sharded_checkpoint(large_dense(2 + comm.get_rank()), f, 1), ValueError,
+        "No checkpoint was written",
+    ),
+    "other names by rank": (
+        lambda f: save_sharded_checkpoint(
+            nn.SequentialCell(*[nn.Dense(1, 1) for _ in range(1 + comm.get_rank())]), f, 1
+        ), ValueError, "the ranks save 2, 4 values, of different names.*No checkpoint was written",
+    ),
     "another shape": (
         lambda f: (
             save_sharded_checkpoint(nn.Dense(2, 1), f, 1),
@@ -270,3 +292,5 @@ def test_errors(name: str, tmp_path: pathlib.Path) -> None:
     call, error, text = ERRORS[name]
     with pytest.raises(error, match=text):
         run_ranks(call, 2, str(tmp_path))
+    if "by rank" in name:
+        assert run_ranks(latest_sharded_checkpoint, 2, str(tmp_path)) == [None, None]

@@ -11,6 +11,7 @@ import sys
 
 import emulated_ranks
 import pytest
+import started_processes
 from duograph_collectives import tcp
 
 HERE = pathlib.Path(__file__).parent
@@ -36,6 +37,13 @@ def test_processes_conform(size: int, ranks: dict[str, str]) -> None:
     done = run(ranks, size, "-m", "duograph.conformance.collectives")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"tcp: 6 cases of 5 lengths on {size} ranks\n"
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_processes_that_a_rank_starts_are_no_ranks(start: str, ranks: dict[str, str]) -> None:
+    done = run(ranks, 2, HERE / "started_processes.py", start)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == started_processes.expected(2)
 
 
 @pytest.mark.parametrize(

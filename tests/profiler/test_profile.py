@@ -194,6 +194,20 @@ def test_compilations_and_copies(mode: str) -> None:
     assert "compilation" in first.summary() or mode == "eager"
 
 
+def test_the_disk_cache() -> None:
+    """A fused region that this disk has never seen, and then the same in another function."""
+    if registry.backend("CPU").compiler(0) is None:
+        pytest.skip("without a C compiler nothing is cached")
+    x, scale = operand("CPU", (5, 3)), float(time.time_ns() % 10**9)
+    found = []
+    for _ in range(2):
+        with ms.profile() as p:
+            ms.jit(lambda a: ms.ops.tanh(a * scale) - a, jit_level="O1")(x)
+        found.append((names(p, "cache"), p.summary()))
+    assert "disk cache miss" in found[0][0] and "not found" in found[0][1]
+    assert "disk cache miss" not in found[1][0]
+
+
 def test_memory_over_time() -> None:
     x = operand("CPU", (512, 512))
     with ms.profile(profile_memory=True) as p:

@@ -7,7 +7,9 @@ shards. Expected rows and errors are those of MindSpore 2.10.
 from __future__ import annotations
 
 import itertools
+import random
 
+import duograph as ms
 import numpy as np
 import pytest
 from duograph import dataset as ds
@@ -475,6 +477,25 @@ def test_arrays_of_per_batch_map_are_batches_of_any_size():
     found = mapped(lambda c, i: (np.stack(c)[:2], np.zeros((1, 2))), ("x", "n"))
     assert found == {"x": [0, 1], "n": [[0, 0]]}
     assert mapped(lambda c, i: (c, np.stack(c)), ("x", "n")) == {"x": [*range(4)], "n": [*range(4)]}
+
+
+# ---- seeds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("seed", [ms.set_seed, ds.config.set_seed])
+def test_seeds_reach_the_generators_that_functions_use(seed, processes, restored):
+    def drawn(x):
+        return np.array([random.random(), np.random.rand()])
+
+    found = []
+    for number in (3, 3, 2**32 + 3, 4):
+        seed(number)
+        workers = 2 if processes else 1
+        data = numbers().map(drawn, "x", num_parallel_workers=workers,
+                             python_multiprocessing=processes)  # fmt: skip
+        found.append([row["x"].tolist() for row in data.create_dict_iterator(1, output_numpy=True)])
+    assert found[0] == found[1] != found[3] and found[0] != found[2]
 
 
 # ---- labels -------------------------------------------------------------------------------------

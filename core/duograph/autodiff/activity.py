@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import GradientError
+from ..ir.basic_ops import cast_to
 from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..op import Op
@@ -38,11 +39,18 @@ def expandable(op: Op) -> bool:
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
-def passes_on(op: Op) -> bool:
-    """Return whether results of an op may depend differentiably on its operands.
+def passes_on(node: GraphNode, types: Sequence[ValueType]) -> bool:
+    """Return whether results of a node may depend differentiably on its operands.
 
-    False for ops such as comparisons, whose results have no gradient.
+    False for ops such as comparisons, whose results have no gradient, and for casts from floats to
+    integers or bool. `types` are the types of the graph's values.
     """
+    op = node.op
+    if op is cast_to and node.attributes["dtype"].kind in "biu":
+        (operand,) = node.operands
+        assert operand is not None
+        type_ = types[operand]
+        return isinstance(type_, TensorType) and type_.dtype.kind in "biu"
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
@@ -170,4 +178,4 @@ class Activity:
             inner = expand(node.op, operand_types(graph, node), attributes)
             given = [a for a, i in zip(operands, node.operands) if i is not None]
             return self.results(inner, given)
-        return [passes_on(node.op)] * len(node.results)
+        return [passes_on(node, graph.types)] * len(node.results)

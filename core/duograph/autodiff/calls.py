@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import GradientError
 from ..ir.builder import GraphBuilder, GraphValue
 from ..ir.control import call, stack_new, stack_pop, stack_push, switch
 from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
 from ..ir.liveness import live_nodes
+from ..ir.values import NeedsValue
 from ..types import BOOL, STACK
 from .activity import forward_uses, has_cotangent, lost_in_bprop
 from .host_rules import additive_identity
@@ -191,7 +191,7 @@ def _is_recursive(target: NamedGraph) -> bool:
     """Return whether a call of a named graph may lead to another call of the same graph.
 
     Raises:
-        GradientError: one of the graphs that may be called is not complete.
+        NeedsValue: one of the graphs that may be called is not complete.
     """
     seen: set[NamedGraph] = set()
     graphs: list[Graph | None] = [target.graph]
@@ -199,9 +199,9 @@ def _is_recursive(target: NamedGraph) -> bool:
     while graphs:
         graph = graphs.pop()
         if graph is None:
-            raise GradientError(
-                f"call of {target}: its graph is not complete; wanted to differentiate outside of "
-                "it"
+            raise NeedsValue(
+                f"call of {target}: its graph is not complete, so that its derivative cannot be "
+                "compiled; wanted to differentiate outside of it"
             )
         if graph in visited:
             continue
@@ -264,13 +264,13 @@ class CustomPlan:
         n_args = node.attributes["n_args"]
         used = forward_uses(node.attributes["graph"])
         if any(i in sweep.active for k, i in enumerate(node.operands) if k >= n_args and k in used):
-            raise lost_in_bprop("bprop")
+            raise lost_in_bprop(node.attributes["name"])
         douts = sweep.filled_cotangents(node.results)
         operands = [i for i in node.operands if i is not None]
         values = [*(sweep.value(i) for i in (*operands, *node.results)), *douts]
         status, flag = sweep.joined_status(node.results)
         graph: Graph = node.attributes["backward"]
-        wanted = [k for k, i in enumerate(operands) if i in sweep.active]
+        wanted = [k for k, i in enumerate(operands[:n_args]) if i in sweep.active]
         found: Sequence[GraphValue]
         if flag is None:
             every = spliced(sweep.builder, graph, values)

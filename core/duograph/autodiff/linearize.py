@@ -145,7 +145,7 @@ class Joint:
                 kinds = [types[r] for r in node.results]
                 made = self.add(op, operands, node.attributes, kinds, node.single, own)
                 # a plan returns None if no cotangent flows through the node
-                if on_active and op.name not in PLANS and passes_on(op):
+                if on_active and op.name not in PLANS and passes_on(node, types):
                     active.update(m for m, t in zip(made, kinds) if has_cotangent(t))
             env.update(zip(node.results, made))
         return [env[i] for i in graph.outputs]

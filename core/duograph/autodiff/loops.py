@@ -255,7 +255,8 @@ class _Backward:
             new = Cotangent(found[k], self._final_status(k), flags.get(k))
             if k in self.seeded:
                 idle = added(before[k], start[k]) if k in start else before[k]
-                sweep.cotangents[operands[k]] = _if_ran(holds, idle, new)
+                always = before[k].status == PRESENT  # `new` contains it, but perhaps not `start`
+                sweep.cotangents[operands[k]] = _if_ran(holds, idle, new, always)
             else:
                 sweep.accumulate(operands[k], new)
 
@@ -404,13 +405,13 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
         pattern = found
 
 
-def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
+def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent, always: bool) -> Cotangent:
     """Append a choice made at run time: `new` if the loop ran at least once, else `idle`.
 
-    Returns the resulting cotangent.
+    Returns the resulting cotangent. `always` says that both exist in every run.
     """
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
-    if idle.status == PRESENT:  # `new` contains `idle`, so it exists as well
+    if always:
         return Cotangent(value)
     flag = select(ran, (flag_of(idle), flag_of(new)), lambda a, b: a, lambda a, b: b)
     assert isinstance(flag, GraphScalar)

@@ -14,10 +14,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from ..errors import GradientError
 from ..ir.builder import GraphBuilder, GraphValue, current_builder
 from ..ir.control import switch
-from ..ir.values import GraphObject, GraphScalar
+from ..ir.values import GraphObject, GraphScalar, NeedsValue
 from ..types import STACK, HostType
 from .host_rules import additive_identity, filled
 
@@ -103,9 +102,9 @@ def select(
 
 
 def _sum(a: GraphValue, b: GraphValue) -> GraphValue:
-    """Return the symbolic sum of two cotangents; raise GradientError for stacks of cotangents."""
+    """Return the symbolic sum of two cotangents; raise NeedsValue for stacks of cotangents."""
     if a._type is STACK:
-        raise GradientError(
+        raise NeedsValue(
             "a derivative of a loop is used twice inside a higher derivative; "
             "wanted one use: compute the loop once per derivative"
         )

@@ -11,7 +11,13 @@ from typing import Any
 
 from ..tensor import Tensor
 
-__all__ = ["mapped", "rebuilt", "tensors_of"]
+__all__ = ["class_name", "mapped", "rebuilt", "tensors_of"]
+
+
+def class_name(value: object) -> str:
+    """Return the name of a value's class for a message; symbolic tensors count as Tensors."""
+    name = type(value).__name__
+    return "Tensor" if name == "GraphTensor" else name
 
 
 def tensors_of(value: object) -> Iterator[Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from .._locks import new_lock
 from ..backend import registry
@@ -22,7 +22,7 @@ from ..tensor import Tensor, is_recorded
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .node_plans import PythonPlan, zeros_on
-from .pytrees import mapped, tensors_of
+from .pytrees import class_name, mapped, tensors_of
 from .tape import (
     DerivativeScope,
     Edge,
@@ -150,21 +150,9 @@ def _start_edge(t: Tensor) -> Edge:
 _weights_lock = new_lock()
 
 
-class _Weight(NamedTuple):
-    """A Parameter that a derivative records, and what it was before.
-
-    Attributes:
-        parameter: the Parameter.
-        edge: its tape edge in the derivative.
-        shared: whether the edge is the leaf of the Parameter, which derivatives share.
-        type_before, edge_before: its type and edge before; the edge may be None.
-    """
-
-    parameter: Parameter
-    edge: Edge
-    shared: bool
-    type_before: TensorType
-    edge_before: Edge | None
+# A Parameter that a derivative records; its tape edge there; whether that is the leaf of the
+# Parameter, which derivatives share; and its type and edge before.
+_Weight: TypeAlias = "tuple[Parameter, Edge, bool, TensorType, Edge | None]"
 
 
 @contextmanager
@@ -180,14 +168,17 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
         for p in weights:
             if p._type.device is None:
                 commit(p, registry.current_device())
-            if id(p) not in entered:
-                with _weights_lock:
+        with _weights_lock:
+            for p in weights:
+                if id(p) not in entered:
                     entered[id(p)] = _enter_weight(p, level)
-        yield [entered[id(p)].edge for p in weights]
+            runtime_state.bindings_version = object()
+        yield [entered[id(p)][1] for p in weights]
     finally:
         with _weights_lock:
             for weight in entered.values():
                 _leave_weight(weight, level)
+            runtime_state.bindings_version = object()
 
 
 def _enter_weight(p: Parameter, level: int) -> _Weight:
@@ -199,23 +190,22 @@ def _enter_weight(p: Parameter, level: int) -> _Weight:
     stands for the value before the write.
     """
     before = p._type
-    own = before.on(before.device)
     present: Edge | None = getattr(p, "_edge", None)
-    written = present is not p._leaf if before.level else bool(p._recording)
+    recording = p._recording
+    written = present is not p._leaf if before.level else bool(recording)
     edge: Edge
     if not written:
         edge = _leaf_of(p)
-        p._recording = (*p._recording, level)
-        level = max(p._recording)
+        p._recording = recording = (*recording, level)
+        level = max(recording)
     elif before.level and level > 1:
         edge = _start_edge(p)
     else:
-        edge = Leaf(own)
+        edge = Leaf(before.on(before.device))
         edge.hooks = getattr(p, "_hooks", None)
     p._edge = edge
-    p._type = own.on(own.device, level)
-    runtime_state.bindings_version = object()
-    return _Weight(p, edge, not written, before, present)
+    p._type = before.on(before.device, level)
+    return p, edge, not written, before, present
 
 
 def _leave_weight(weight: _Weight, level: int) -> None:
@@ -229,20 +219,17 @@ def _leave_weight(weight: _Weight, level: int) -> None:
         levels = list(p._recording)
         levels.remove(level)
         p._recording = tuple(levels)
-    own = p._type.on(p._type.device)
+    present = p._type
     if getattr(p, "_edge", None) is edge:
         if shared:
-            p._type = own.on(own.device, max(p._recording, default=0))
+            p._type = present.on(present.device, max(p._recording, default=0))
         else:
             p._type = type_before
             if edge_before is not None:
                 p._edge = edge_before
-    elif p._type.level and thread_state.derivative_depth == 1:
-        p._type = own
+    elif present.level and thread_state.derivative_depth == 1:
+        p._type = present.on(present.device)
         p._edge = p._leaf
-    else:
-        return
-    runtime_state.bindings_version = object()
 
 
 def _leaf_of(p: Parameter) -> Leaf:
@@ -339,7 +326,7 @@ def main_result(fn: object, result: object) -> object:
     """
     if not isinstance(result, tuple) or len(result) < 2:
         name = getattr(fn, "__name__", type(fn).__name__)
-        one = "a tuple of one item" if isinstance(result, tuple) else f"one {type(result).__name__}"
+        one = "a tuple of one item" if isinstance(result, tuple) else f"one {class_name(result)}"
         raise ArgumentError(
             f"has_aux=True: {name}{defined_at(fn)} returned {one}; wanted a tuple of the value "
             "to differentiate and at least one more item, as in `return loss, logits`"

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeErro
 from ..parameter import Parameter
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
-from .pytrees import mapped, tensors_of
+from .pytrees import class_name, mapped, tensors_of
 from .recording import Recording, differentiable_pullbacks, ones_of, record
 from .rule_checks import install_vjp
 
@@ -349,7 +349,7 @@ def jvp(
     for x, d in zip(args, directions, strict=True):
         if not isinstance(x, Tensor) or not isinstance(d, Tensor):
             raise ArgumentError(
-                f"jvp: got {type(x).__name__} and its direction {type(d).__name__}; wanted Tensors"
+                f"jvp: got {class_name(x)} and its direction {class_name(d)}; wanted Tensors"
             )
         if x.shape != d.shape:
             raise ShapeError(

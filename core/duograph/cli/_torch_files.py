@@ -16,10 +16,12 @@ import pathlib
 import pickle
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import ml_dtypes
 import numpy as np
+
+from ..status_line import status_line
 
 if TYPE_CHECKING:
     from ..host_arrays import Array
@@ -118,7 +120,7 @@ def read(path: pathlib.Path) -> dict[str, Array]:
             other classes than tensors and plain values, or gives two tensors one name.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with status_line(f"loading {path}"), zipfile.ZipFile(path) as archive:
             name = next(n for n in archive.namelist() if n.endswith("data.pkl"))
             file = io.BytesIO(archive.read(name))
             found = _Unpickler(file, archive, name.removesuffix("data.pkl")).load()
@@ -167,8 +169,8 @@ def _flatten(
     return values
 
 
-def write(values: dict[str, Array], path: pathlib.Path) -> None:
-    """Write a state dict by `torch.save`.
+def write(values: dict[str, Array], path: pathlib.Path, file: BinaryIO) -> None:
+    """Write a state dict by `torch.save` to an open file; `path` is its path, for messages.
 
     Raises:
         ValueError: PyTorch is not installed.
@@ -185,4 +187,4 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
             made[name] = torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
         else:
             made[name] = torch.from_numpy(np.array(array))
-    torch.save(made, path)
+    torch.save(made, file)

@@ -21,6 +21,7 @@ from ..backend import registry
 from ..compiler import jit
 from ..errors import DuographError
 from ..placement import device_of, thread_device
+from ..status_line import counted, status_line
 from ..tensor import Tensor
 from .command import Commands, UsageError, as_table, command, print_json
 
@@ -48,8 +49,8 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if not options.seconds > 0:
-        raise UsageError(f"--seconds: got {options.seconds}; wanted a number above 0")
+    if not 0 < options.seconds <= 3600:
+        raise UsageError(f"--seconds: got {options.seconds}; wanted a number above 0, up to 3600")
     try:
         device = device_of(options.device) if options.device else registry.current_device()
         registry.backend(device.name)
@@ -122,9 +123,11 @@ def measure(seconds: float) -> list[Result]:
         ("training step of an MLP, compiled", lambda: compiled(x, y), 1.0, "steps/s"),
     ]
     found = []
-    for name, call, work, unit in rows:
-        each = _median(call, seconds)
-        found.append(Result(name, each, work / each, unit))
+    with status_line("measuring", len(rows), "measurements") as line:
+        for name, call, work, unit in counted(rows, line):
+            line.doing = f"measuring {name}"
+            each = _median(call, seconds)
+            found.append(Result(name, each, work / each, unit))
     return found
 
 

@@ -11,7 +11,8 @@ import warnings
 from typing import Any
 
 from ..backend import disk_cache
-from .command import Commands, command, print_json, size_text
+from ..status_line import size_text, status_line
+from .command import Commands, command, print_json
 
 __all__ = ["add", "clear", "facts"]
 
@@ -79,4 +80,5 @@ def clear() -> int:
     found = facts()
     if found["problem"] is not None:
         raise OSError(f"{found['path']}: {found['problem']}")
-    return disk_cache.clear()
+    with status_line(f"clearing {found['path']}"):
+        return disk_cache.clear()

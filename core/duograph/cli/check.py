@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from .. import installation
-from .command import Commands, command
+from .command import Commands, command, print_json
 
 __all__ = ["add"]
 
@@ -22,8 +22,14 @@ def add(commands: Commands) -> None:
         "run a computation on the default device",
         "duograph check\nDUOGRAPH_DEVICE=OpenCL duograph check",
         {1: "there is no device, or its result is wrong"},
+        json=True,
     )
 
 
 def _run(options: argparse.Namespace) -> int:
-    return 0 if installation.check() else 1
+    found = installation.checked()
+    if options.json:
+        print_json(found._asdict())
+    else:
+        installation.say(found)
+    return 0 if found.right else 1

@@ -20,7 +20,6 @@ __all__ = [
     "as_table",
     "command",
     "print_json",
-    "size_text",
 ]
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -100,11 +99,3 @@ def as_table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def size_text(count: float) -> str:
-    """Return a number of bytes as text, such as ``1.5 MiB``."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count:.0f} bytes"

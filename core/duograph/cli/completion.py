@@ -15,6 +15,7 @@ from .command import Commands, command
 __all__ = ["add"]
 
 EXAMPLES = """\
+mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc ~/.config/fish/completions
 duograph completion bash > ~/.local/share/bash-completion/completions/duograph
 duograph completion zsh > ~/.zfunc/_duograph       # with ~/.zfunc in fpath
 duograph completion fish > ~/.config/fish/completions/duograph.fish"""

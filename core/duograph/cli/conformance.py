@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+import time
 
 from ..conformance import certificates
 from ..errors import DuographError
@@ -17,6 +21,9 @@ from ..placement import device_of
 from .command import EXITS, Commands, UsageError, command, print_json
 
 __all__ = ["add", "compare"]
+
+# Exit status of pytest -> our own: interrupted, a mistake in the options, no case selected.
+_STATUS = {0: 0, 2: 130, 4: 2, 5: 2}
 
 EXAMPLES = """\
 duograph conformance run CPU --quick
@@ -36,7 +43,7 @@ def add(commands: Commands) -> None:
         {1: "a case failed, or the new run is worse"},
     )
     actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
-    one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS)
+    one = command(actions, "run", _run, "run the suite on a device", EXAMPLES, EXITS, json=True)
     one.add_argument("device", help="the device, such as CPU or MyDevice:1")
     one.add_argument("--quick", action="store_true", help="run a selection of the cases")
     one.add_argument("-k", metavar="CASES", help='run some cases, such as "[exp-float32]"')
@@ -49,7 +56,12 @@ def add(commands: Commands) -> None:
     one.add_argument(
         "--resume", action="store_true", help="with --report: run what has not passed there yet"
     )
-    one.add_argument("-n", metavar="N", help="run so many processes; one that ends is replaced")
+    one.add_argument(
+        "-n",
+        type=_processes,
+        metavar="N",
+        help="run so many processes; one that ends is replaced; auto is one for each core",
+    )
     both = command(
         actions,
         "compare",
@@ -68,6 +80,11 @@ def _run(options: argparse.Namespace) -> int:
         device_of(options.device)
     except DuographError as error:
         raise UsageError(error) from None
+    if options.resume and options.report is None:
+        raise UsageError("--resume needs --report FOLDER, where the results are")
+    folder = options.report
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--report: got {folder}, which is no folder")
     if importlib.util.find_spec("pytest") is None:
         sys.stderr.write(
             'duograph conformance: pytest is not installed: pip install "duograph[conformance]"\n'
@@ -76,10 +93,27 @@ def _run(options: argparse.Namespace) -> int:
     line = [sys.executable, "-m", "pytest", "--pyargs", "duograph.conformance"]
     line += ["--device", options.device]
     line += [f"--{name}" for name in ("quick", "resume") if getattr(options, name)]
-    for name in ("-k", "-n", "--dtypes", "--report"):
+    for name in ("-k", "-n", "--dtypes"):
         value = getattr(options, name.lstrip("-"))
         line += [name, value] if value is not None else []
-    return 1 if subprocess.run(line, check=False).returncode else 0
+    if not options.json:
+        line += ["--report", folder] if folder is not None else []
+        return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
+    with tempfile.TemporaryDirectory() as own:
+        line += ["--report", folder or own]
+        begun = time.time()
+        status = subprocess.run(line, check=False, stdout=sys.stderr).returncode
+        reports = pathlib.Path(folder or own).glob("*.json")
+        for report in reports:  # others in the folder are of other devices, and older
+            if report.stat().st_mtime >= begun - 1:
+                sys.stdout.write(report.read_text("utf-8") + "\n")
+    return _STATUS.get(status, 1)
+
+
+def _processes(text: str) -> str:
+    if text != "auto" and not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"got {text!r}; wanted a number above 0, or auto")
+    return text
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -104,7 +138,8 @@ def compare(old: str, new: str, as_json: bool = False) -> int:
         try:
             reports.append(certificates.read(path))
         except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: {error}") from None
+            text = str(error)
+            raise UsageError(text if path in text else f"{path}: {text}") from None
     lines, worse = certificates.compare(*reports)
     if as_json:
         print_json({"worse": worse, "differences": lines})

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..errors import DuographError
+from ..status_line import counted, size_text, status_line
 from ..tensor import Tensor
+from ..train._atomic_file import replacing
 from ..train.serialization import load_checkpoint, save_checkpoint
 from . import _torch_files
-from .command import Commands, UsageError, command, print_json, size_text
+from .command import Commands, UsageError, command, print_json
 
 if TYPE_CHECKING:
     from ..host_arrays import Array
@@ -44,7 +46,7 @@ def add(commands: Commands) -> None:
         _run,
         "convert weights between .ckpt, .safetensors, .npz and PyTorch's .pt",
         EXAMPLES.rstrip(),
-        {1: "the input is damaged, or the output cannot hold it"},
+        {1: "the input is damaged, or the output cannot hold it or cannot be written"},
         json=True,
     )
     made.add_argument("source", help=f"the file to read ({', '.join(FORMATS)})")
@@ -106,6 +108,8 @@ def _renamed(values: dict[str, Array], rules: list[str]) -> dict[str, Array]:
             made = {re.sub(pattern, name, key): value for key, value in values.items()}
         except re.error as error:
             raise UsageError(f"--rename: {rule!r} is no regular expression: {error}") from None
+        if "" in made:
+            raise UsageError(f"--rename: {rule!r} leaves nothing of a name")
         if len(made) < len(values):
             raise UsageError(f"--rename: {rule!r} gives several tensors one name")
         values = made
@@ -125,9 +129,13 @@ def read(path: pathlib.Path) -> dict[str, Array]:
         return _torch_files.read(path)
     if path.suffix == ".npz":
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-        except (OSError, ValueError, EOFError, KeyError) as error:
+            with (
+                open(path, "rb") as opened,  # np.load would leave a damaged file open
+                np.load(opened, allow_pickle=False) as file,
+                status_line(f"loading {path}", len(file.files), "tensors") as line,
+            ):
+                return {name: file[name] for name in counted(file.files, line)}
+        except Exception as error:  # noqa: BLE001 (a damaged archive may raise anything)
             raise ValueError(f"{path} is damaged, or no .npz file: {error}") from None
     found = load_checkpoint(str(path), format=path.suffix[1:])
     texts = [name for name, value in found.items() if not isinstance(value, Tensor)]
@@ -145,7 +153,8 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
         OSError: the file cannot be written.
     """
     if path.suffix in TORCH:
-        _torch_files.write(values, path)
+        with status_line(f"saving {path}"), replacing(str(path)) as file:
+            _torch_files.write(values, path, file)
     elif path.suffix == ".npz":
         odd = [name for name, array in values.items() if array.dtype.kind not in "biufc"]
         if odd:
@@ -153,7 +162,13 @@ def write(values: dict[str, Array], path: pathlib.Path) -> None:
                 f".npz has no dtype {values[odd[0]].dtype.name}, which {odd[0]} has; write "
                 ".safetensors"
             )
-        np.savez(path, **cast("dict[str, Any]", values))
+        with status_line(f"saving {path}"), replacing(str(path)) as file:
+            np.savez(file, **cast("dict[str, Any]", values))
     else:
-        tensors = {name: Tensor(array) for name, array in values.items()}
+        tensors: dict[str, Tensor] = {}
+        for name, array in values.items():
+            try:
+                tensors[name] = Tensor(array)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{name} cannot be in a {path.suffix} file: {error}") from None
         save_checkpoint(tensors, str(path), format=path.suffix[1:])

@@ -14,6 +14,7 @@ from ..backend import added_kernels, registry
 from ..backend.protocol import SEAM_VERSION
 from ..dtype import ALL
 from ..errors import DuographError
+from ..status_line import status_line
 from .command import Commands, command
 
 __all__ = ["add", "as_json", "as_text", "facts"]
@@ -44,25 +45,8 @@ def facts() -> list[dict[str, Any]]:
     """
     found = []
     for name, entry in list(registry.entries().items()):
-        record: dict[str, Any] = {"name": name, "origin": entry.origin}
-        record["problem"] = registry.problem_of(entry)
-        if entry.spec is not None:
-            record["priority"] = entry.priority
-            record["seam"] = ".".join(map(str, entry.spec.seam_version))
-        if record["problem"] is None:
-            try:
-                backend = registry.backend(name)
-                record["devices"] = [vars(d) for d in backend.devices()]
-                record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
-                record["dtypes"] = [d.name for d in backend.dtypes]
-                record["host_fallback"] = backend.host_fallback
-                record["kernels"] = [
-                    {"op": k.spec.op, "owner": k.owner, "priority": k.spec.priority}
-                    for k in added_kernels.listed(name)
-                ]
-            except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
-                record["problem"] = f"{type(error).__name__}: {error}"
-        found.append(record)
+        with status_line(f"looking at the devices of {name}"):
+            found.append(_record(name, entry))
     default = _default()
     for record in found:
         record["default"] = record["name"] == default
@@ -70,6 +54,29 @@ def facts() -> list[dict[str, Any]]:
         key=lambda r: (not r["default"], r["problem"] is not None, -(r.get("priority") or 0))
     )
     return found
+
+
+def _record(name: str, entry: registry.Entry) -> dict[str, Any]:
+    """Return the properties of one backend."""
+    record: dict[str, Any] = {"name": name, "origin": entry.origin}
+    record["problem"] = registry.problem_of(entry)
+    if entry.spec is not None:
+        record["priority"] = entry.priority
+        record["seam"] = ".".join(map(str, entry.spec.seam_version))
+    if record["problem"] is None:
+        try:
+            backend = registry.backend(name)
+            record["devices"] = [vars(d) for d in backend.devices()]
+            record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
+            record["dtypes"] = [d.name for d in backend.dtypes]
+            record["host_fallback"] = backend.host_fallback
+            record["kernels"] = [
+                {"op": k.spec.op, "owner": k.owner, "priority": k.spec.priority}
+                for k in added_kernels.listed(name)
+            ]
+        except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
+            record["problem"] = f"{type(error).__name__}: {error}"
+    return record
 
 
 def _default() -> str | None:

@@ -14,8 +14,9 @@ import warnings
 from ..backend import registry
 from ..backend.health import Finding
 from ..errors import DuographError
+from ..status_line import size_text, status_line
 from . import cache
-from .command import Commands, command, print_json, size_text
+from .command import Commands, command, print_json
 
 __all__ = ["add", "findings"]
 
@@ -92,7 +93,8 @@ def _devices() -> list[Finding]:
         backend = registry.backend(name)
         for device in backend.devices():
             try:
-                found += backend.examine(device.index)
+                with status_line(f"examining {name}:{device.index}"):
+                    found += backend.examine(device.index)
             except Exception as error:  # noqa: BLE001 (a plugin may raise anything; it is shown)
                 text = f"examine() raised {type(error).__name__}: {error}"
                 absent.append(Finding(name, "slow", text))

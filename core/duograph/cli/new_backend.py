@@ -7,14 +7,19 @@ conformance suite.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.resources
+import importlib.util
+import keyword
 import pathlib
 import re
 import subprocess
 import sys
 
+from ..backend import registry
 from ..errors import ArgumentValueError
-from .command import Commands, UsageError, command
+from ..status_line import status_line
+from .command import Commands, UsageError, command, print_json
 
 # The conformance tests that `--install` runs.
 FIRST_OP = "[add-float32]"
@@ -30,6 +35,7 @@ def add(commands: Commands) -> None:
         _run,
         "create a package for a new device",
         "duograph new-backend MyDevice --install\nduograph new-backend MyDevice plugins/mydevice",
+        json=True,
     )
     made.add_argument("name", help="the device_target of the device, such as MyDevice")
     made.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
@@ -41,6 +47,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    _check_free(options.name)
     try:
         root = write(options.name, options.folder)
     except ValueError as error:
@@ -48,16 +55,30 @@ def _run(options: argparse.Namespace) -> int:
     except FileExistsError as error:
         raise UsageError(f"{error.filename} exists already; name another folder") from None
     low = options.name.lower()
-    sys.stdout.write(
-        f"wrote {root}: the device is in duograph_{low}/backend.py\n"
-        f"  pip install --editable {root}\n"
-        f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
-    )
+    if options.json:
+        files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+        print_json({"device": options.name, "folder": str(root), "files": files})
+    else:
+        sys.stdout.write(
+            f"wrote {root}: the device is in duograph_{low}/backend.py\n"
+            f"  pip install --editable {root}\n"
+            f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
+        )
     sys.stdout.flush()
-    return _install(root, options.name) if options.install else 0
+    return _install(root, options.name, options.json) if options.install else 0
 
 
-def _install(root: pathlib.Path, name: str) -> int:
+def _check_free(name: str) -> None:
+    """Raise UsageError if an installed device or package has the name already."""
+    for known in registry.entries():
+        if known.lower() == name.lower():
+            raise UsageError(f"there is a device {known} already; choose another name")
+    package = f"duograph_{name.lower()}"
+    if name.isalnum() and importlib.util.find_spec(package) is not None:
+        raise UsageError(f"the package {package} is installed already; choose another name")
+
+
+def _install(root: pathlib.Path, name: str, quiet: bool) -> int:
     """Install a new backend package with pip, then test one op of its device.
 
     Returns 0, or 1 if the installation or a conformance test has failed.
@@ -65,10 +86,14 @@ def _install(root: pathlib.Path, name: str) -> int:
     Args:
         root: folder of the package.
         name: name of the device.
+        quiet: whether the tests print to standard error.
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
+    with status_line(f"installing {root} with pip"):
+        failed = subprocess.run(pip, check=False).returncode
     test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
-    return int(any(subprocess.run(line, check=False).returncode for line in (pip, test)))
+    out = sys.stderr if quiet else None
+    return 1 if failed or subprocess.run(test, check=False, stdout=out).returncode else 0
 
 
 PYPROJECT = """\
@@ -112,22 +137,37 @@ def package_files(name: str = "Template") -> dict[str, str]:
     """Return the files of a new backend package for a device called `name`: path -> content.
 
     Raises:
-        ValueError: the name is not a letter followed by letters and digits.
+        ValueError: the name does not consist of letters and digits, or the code uses it.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
         raise ArgumentValueError(
-            f"new-backend: got the name {name!r}; wanted letters and digits, a letter first"
+            f"got the name {name!r}; wanted letters and digits, a letter first"
         )
     root = importlib.resources.files(__package__).joinpath("template")
     low = name.lower()
+    modules = {
+        module: root.joinpath(module).read_text("utf-8") for module in ("__init__.py", "backend.py")
+    }
+    if keyword.iskeyword(name) or name in _names_in("\n".join(modules.values())):
+        raise ArgumentValueError(
+            f"got the name {name!r}, which Python or the package's code uses; choose another name"
+        )
     files = {"pyproject.toml": PYPROJECT, "README.md": README}
-    for module in ("__init__.py", "backend.py"):
-        files[f"duograph_template/{module}"] = root.joinpath(module).read_text("utf-8")
+    files |= {f"duograph_template/{module}": text for module, text in modules.items()}
 
     def named(text: str) -> str:
         return text.replace("Template", name).replace("template", low)
 
     return {named(path): named(text) for path, text in files.items()}
+
+
+def _names_in(source: str) -> set[str]:
+    """Return the names that Python source code reads or defines, except that of the template."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        for field in ("id", "name", "asname"):
+            found.add(getattr(node, field, None))
+    return {name for name in found if isinstance(name, str)} - {"Template"}
 
 
 def write(name: str, folder: str | None = None) -> pathlib.Path:
@@ -136,7 +176,7 @@ def write(name: str, folder: str | None = None) -> pathlib.Path:
     `folder` must not exist; None means ``duograph-<name>``, with the name in lower case.
 
     Raises:
-        ValueError: the name is not a letter followed by letters and digits.
+        ValueError: the name does not consist of letters and digits, or the code uses it.
         FileExistsError: the folder exists.
     """
     files = package_files(name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
 import sys
 
 from .. import run as program_runner
@@ -55,12 +54,16 @@ def _run(options: argparse.Namespace) -> int:
     With ``--json``, output of the program goes to standard error.
 
     Raises:
-        UsageError: there is no such program, or the number of rows is negative.
+        UsageError: there is no such program, it cannot be read, the number of rows is negative, or
+            the trace cannot be written there.
         CommandError: the trace cannot be written.
         SystemExit, Exception: raised by the program.
     """
-    if not os.path.exists(options.script):
-        raise UsageError(f"no program {options.script!r}; wanted the path of a Python file")
+    problem = program_runner.problem_of(options.script)
+    if options.trace:
+        problem = problem or program_runner.output_problem("--trace", options.trace)
+    if problem is not None:
+        raise UsageError(problem)
     if options.rows < 0:
         raise UsageError(f"got --rows {options.rows}; wanted 0 or a larger number")
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()

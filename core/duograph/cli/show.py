@@ -20,10 +20,14 @@ import numpy as np
 
 from .. import compat, dtype
 from ..compiler import JitFunction, created_functions, jit
+from ..errors import DuographError
 from ..nn.cell import Cell
 from ..pages import Page
+from ..placement import device_of
+from ..run import output_problem
+from ..status_line import status_line
 from ..tensor import Tensor
-from .command import CommandError, Commands, UsageError, command
+from .command import CommandError, Commands, UsageError, command, print_json
 
 __all__ = ["add"]
 
@@ -50,7 +54,8 @@ def add(commands: Commands) -> None:
             2: "a mistake in the command line: no such file or function, or it is not compiled",
         },
         usage="duograph show [-h] [-o FILE] [--open] [--device NAME] SCRIPT.py:FUNCTION "
-        "[--args EXPR ...] [-- ARGUMENT ...]",
+        "[--json] [--args EXPR ...] [-- ARGUMENT ...]",
+        json=True,
     )
     made.add_argument(
         "target", metavar="SCRIPT.py:FUNCTION", help="a function, method (Net.construct) or Cell"
@@ -71,7 +76,18 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     script, function = _target(options.target)
-    compat.install(options.device, None)
+    if options.json and options.output == "-":
+        raise UsageError("--json and --output - both write to standard output; choose one")
+    path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
+    problem = None if options.output == "-" else output_problem("--output", path)
+    if problem is not None:
+        raise UsageError(problem)
+    try:
+        if options.device is not None:
+            device_of(options.device)
+        compat.install(options.device, None)
+    except DuographError as error:
+        raise UsageError(error) from None
     # what the script prints must not mix with the page
     with created_functions() as made, contextlib.redirect_stdout(sys.stderr):
         if options.args is None:
@@ -83,12 +99,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.output == "-":
         sys.stdout.write(str(page))
         return 0
-    path = pathlib.Path(options.output or re.sub(r"\W+", "_", function) + ".html")
     if options.open:
         page.open(path)
     else:
         page.save(path)
-    sys.stdout.write(f"wrote {path}\n")
+    if options.json:
+        print_json({"function": function, "page": str(path), "bytes": path.stat().st_size})
+    else:
+        sys.stdout.write(f"wrote {path}\n")
     return 0
 
 
@@ -124,7 +142,8 @@ def _run_script(script: str, arguments: list[str], name: str) -> dict[str, objec
     except SystemExit as error:
         return _globals_of(error, script)
     except SyntaxError as error:
-        raise UsageError(f"{script}:{error.lineno}: {error.msg}") from None
+        at = script if error.lineno is None else f"{script}:{error.lineno}"
+        raise UsageError(f"{at}: {error.msg}") from None
     except Exception as error:  # noqa: BLE001 (a script may raise anything; it is printed)
         frames = traceback.extract_tb(error.__traceback__)
         own = next((k for k, f in enumerate(frames) if f.filename == script), len(frames))
@@ -166,7 +185,8 @@ def _recorded(
     for each in known:
         entry = each.first_entry()
         if entry is not None:
-            return each.page_of(*entry)
+            with status_line(f"making the page of {function}"):
+                return each.page_of(*entry)
     others = ", ".join(dict.fromkeys(f.name for f in made if f.first_entry() is not None))
     compiled = f"compiled functions: {others}" if others else "the script compiled no function"
     if value is None and not known:
@@ -208,7 +228,8 @@ def _compiled(script: str, function: str, names: dict[str, object], texts: list[
     arguments = [_argument(text, names) for text in texts]
     shown = value if isinstance(value, (JitFunction, Cell)) else jit(value)
     try:
-        return shown.show(*arguments)
+        with status_line(f"making the page of {function}"):
+            return shown.show(*arguments)
     except Exception as error:  # noqa: BLE001 (the user's function may raise anything)
         raise CommandError(f"{function}: {type(error).__name__}: {error}") from None
 
@@ -224,11 +245,14 @@ def _argument(text: str, names: dict[str, object]) -> object:
     """
     match = SHAPE.fullmatch(text.strip())
     kind = getattr(dtype, match[1], None) if match else None
-    if match and isinstance(kind, dtype.DType):
-        shape = tuple(int(size) for size in match[2].split(",") if size.strip())
-        return Tensor(np.zeros(shape), kind)
     own = sys.modules[__package__.partition(".")[0]]
     try:
+        if match and isinstance(kind, dtype.DType):
+            shape = tuple(int(size) for size in match[2].split(",") if size.strip())
+            return Tensor(np.zeros(shape), kind)
         return eval(text, {**names, "np": np, "ms": own})
     except Exception as error:  # noqa: BLE001 (an expression of the user may raise anything)
-        raise UsageError(f"--args: {text!r} raised {type(error).__name__}: {error}") from None
+        raise UsageError(
+            f"--args: {text!r} raised {type(error).__name__}: {error}; wanted a Python expression, "
+            "or a dtype and a shape such as float32[8,3]"
+        ) from None

@@ -11,6 +11,7 @@ import sys
 from ..backend import registry
 from ..errors import DuographError
 from ..placement import device_of
+from ..status_line import status_line
 from .command import Commands, UsageError, command, print_json
 
 __all__ = ["add", "tune"]
@@ -55,7 +56,12 @@ def tune(name: str | None, as_json: bool = False) -> int:
     results: dict[str, list[str]] = {}
     for backend, index in chosen:
         lines = results.setdefault(f"{backend}:{index}", [])
-        for line in registry.backend(backend).tune(index):
+        results_of_device = iter(registry.backend(backend).tune(index))
+        while True:
+            with status_line(f"tuning {backend}:{index}, {len(lines)} settings are found"):
+                line = next(results_of_device, None)
+            if line is None:
+                break
             lines.append(line)
             if not as_json:
                 sys.stdout.write(f"{backend}:{index} {line}\n")

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from ..autodiff.activity import lost_in_bprop
 from ..autodiff.custom import custom_gradient
 from ..autodiff.replay import call_op, constants_of
 from ..execution.source_spans import mark_source
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
 from ..placement import commit
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from ..types import Device, HostType
 
 __all__ = ["interpret"]
@@ -108,16 +109,24 @@ def _custom(
 ) -> Results:
     n = node.attributes["n_args"]
     forward, backward = node.attributes["graph"], node.attributes["backward"]
+    name: str = node.attributes["name"]
     rest = operands[n:]
+    lost = False
 
     def run(*xs: RunValue) -> Results:
-        return again(forward, [*xs, *rest])
+        nonlocal lost
+        found = again(forward, [*xs, *rest])
+        # `custom_gradient` passes inputs that are not recorded: these results depend on others
+        lost = any(isinstance(x, Tensor) and is_recorded(x) for x in found)
+        return found
 
     def bprop(*args: RunValue) -> Results:
+        if lost:
+            raise lost_in_bprop(name)
         *xs, out, dout = args
         return again(backward, [*xs, *rest, *out, *dout])
 
-    return custom_gradient(run, bprop, operands[:n], "bprop")
+    return custom_gradient(run, bprop, operands[:n], name)
 
 
 def _host_call(
@@ -161,6 +170,34 @@ def _random(
     return (made,)
 
 
+# ---- stacks of residuals: linked lists (below, values), the empty one is None --------------------
+
+
+def _stack_new(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
+    return (None,)
+
+
+def _stack_push(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
+    return ((operands[0], operands[1:]),)
+
+
+def _stack_pop(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
+    below, values = operands[0]
+    return (below, below is not None, *values)
+
+
+def _stack_holds(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
+    return (operands[0] is not None,)
+
+
 _RULES: dict[str, Rule] = {
     "switch": _switch,
     "while_loop": _while,
@@ -172,4 +209,8 @@ _RULES: dict[str, Rule] = {
     "to_host": _to_host,
     "to_tensor": _to_tensor,
     "random_state": _random,
+    "stack_new": _stack_new,
+    "stack_push": _stack_push,
+    "stack_pop": _stack_pop,
+    "stack_holds": _stack_holds,
 }

@@ -18,6 +18,7 @@ from ..frontend.types import Args, Kwargs
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..sharding.mode import dividing
+from ..status_line import status_line
 from .arguments import Slots
 from .evaluate import compile_program
 from .guards import callers_level
@@ -25,7 +26,6 @@ from .history import FEW, advice, advice_on_captures
 from .key import JitKey, bind_call
 from .program_cache import Compiled, Interpreted, ProgramCache
 from .varying_numbers import is_no_slower
-from .waiting import shown_on_terminal
 
 if TYPE_CHECKING:
     from .compiled_program import CompiledProgram
@@ -214,7 +214,7 @@ class JitCall:
         if target is None:
             target, args = function.function, self.args
         with (
-            shown_on_terminal(function._name),
+            status_line(f"compiling {function._name}"),
             reporting("compile", f"compile {function._name}", repr(self.key.device)),
         ):
             return compile_program(

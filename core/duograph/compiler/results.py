@@ -18,6 +18,7 @@ import numpy as np
 from ..dims import Dim, Real
 from ..errors import ArgumentError, UnsupportedSyntaxError
 from ..frontend.evaluation.host import check_known, refuse_wrapper
+from ..frontend.evaluation.laziness import check_position, remaining
 from ..frontend.evaluation.outside import is_outside
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import GraphValue, Value
@@ -246,11 +247,10 @@ def _is_numeric(value: Value) -> bool:
     return isinstance(value, np.ndarray) and not value.dtype.hasobject
 
 
-_ITERATORS = (zip, map, filter, enumerate, range, reversed)
-# Names of Python's iterators and views of containers, which have no public type, that are returned
-# as a tuple, and as a list.
-_AS_TUPLE = ("tuple_iterator", "dict_keys", "dict_values")
-_AS_LIST = ("list_iterator", "generator", "dict_items")
+_RETURNED_AS_TUPLE = (zip, enumerate, type(iter(())))
+# Names of Python's views of containers that are returned as a tuple, and as a list.
+_AS_TUPLE = ("dict_keys", "dict_values")
+_AS_LIST = ("dict_items",)
 _MAX_DEPTH = 50
 
 
@@ -374,12 +374,27 @@ class _TemplateMaker:
             return [self.template(v, depth + 1) for v in value]
         if type(value) is dict and not any(map(_of_graph, value)):
             return {k: self.template(v, depth + 1) for k, v in value.items()}
-        name = type(value).__name__
-        if isinstance(value, (zip, enumerate, range)) or name in _AS_TUPLE:
+        name, module = type(value).__name__, type(value).__module__
+        if hasattr(type(value), "__next__") and module == "builtins":
+            return self._of_iterator(value, depth)
+        if isinstance(value, range) or name in _AS_TUPLE:
             return tuple([self.template(v, depth + 1) for v in value])
-        if isinstance(value, _ITERATORS) or name in _AS_LIST:
+        if name in _AS_LIST:
             return [self.template(v, depth + 1) for v in value]
         return self.of_object(value, depth)
+
+    def _of_iterator(self, value: Value, depth: int) -> Value:
+        """Return the items that are left of an iterator in the result, as a tuple or list.
+
+        Raises:
+            UnsupportedSyntaxError: computing an item has an effect, which would happen when the
+                caller asks for it; or the number of items is unknown.
+        """
+        check_position(self.ev, value)
+        by_kind = tuple if isinstance(value, _RETURNED_AS_TUPLE) else list
+        returned = self.ev.owned.lazy.get(id(value), by_kind)
+        items = [self.template(v, depth + 1) for v in remaining(self.ev, value, "return")]
+        return tuple(items) if returned is tuple else items
 
     def of_graph_value(self, value: GraphValue) -> Out | Argument:
         """Return the placeholder of a graph value in the result: an argument or a graph output."""

@@ -18,6 +18,11 @@ __all__ = ["compare", "read"]
 SLOWER, SECONDS = 2.0, 0.5
 # A difference that grows as much, to more than this share of the tolerance, is reported too.
 NOTABLE = 0.1
+# What `compare` reads of a report, and of each of its results.
+_FIELDS = {"title": (str,), "plugin": (str,), "partial": (list,), "reached": (list,),
+           "results": (dict,)}  # fmt: skip
+_RESULT = {"outcome": (str,), "on_host": (int,), "message": (str,), "seconds": (int, float),
+           "reached": (int, float, type(None))}  # fmt: skip
 
 
 def read(path: str) -> dict[str, Any]:
@@ -39,7 +44,16 @@ def read(path: str) -> dict[str, Any]:
             f"{path}: its format is {found.get('format')}; this duograph reads {FORMAT}. "
             "Run the suite again"
         )
+    if not _fits(found, _FIELDS) or not all(_fits(r, _RESULT) for r in found["results"].values()):
+        raise ValueError(f"{path}: it is damaged, a field is missing. Run the suite again")
     return found
+
+
+def _fits(found: object, fields: Mapping[str, tuple[type, ...]]) -> bool:
+    """Return whether a dictionary has fields of these types."""
+    return isinstance(found, dict) and all(
+        name in found and isinstance(found[name], types) for name, types in fields.items()
+    )
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:

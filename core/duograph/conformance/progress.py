@@ -40,8 +40,8 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
         controls: whether this is the controlling process, which writes the file.
 
     Raises:
-        pytest.UsageError: a resumed run has no folder, or the folder has no results of the same
-        device and versions.
+        pytest.UsageError: a resumed run has no folder, the folder has no results of the same
+            device and versions, or it cannot be written.
     """
     if folder is None:
         if resume:
@@ -49,10 +49,13 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
         return
     lines, copy = file_of(session, folder, "jsonl"), file_of(session, folder, "resumed")
     if controls:
-        lines.parent.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            lines.write_text(json.dumps(_versions(session)) + "\n")
-            return
+        try:
+            lines.parent.mkdir(parents=True, exist_ok=True)
+            if not resume:
+                lines.write_text(json.dumps(_versions(session)) + "\n")
+                return
+        except OSError as error:
+            raise pytest.UsageError(f"--report: {error}") from None
         if not lines.exists():
             raise pytest.UsageError(f"--resume: there is no {lines}; run without --resume first")
         shutil.copyfile(lines, copy)

@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import random
 import threading
 from collections.abc import Callable, Sequence
 
@@ -107,12 +108,16 @@ def _flag(owner: str, value: object) -> bool:
 def set_seed(seed: int) -> None:
     """Set the seed of shuffling and random transforms (`mindspore.dataset.config.set_seed`).
 
+    Also seeds the global generators of Python and NumPy, which the user's functions may use.
+
     Raises:
         TypeError: `seed` is not a non-negative int.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ArgumentError(f"dataset.config.set_seed: got {seed!r}; wanted an int of 0 or more")
     settings.seed, settings.passes = seed, 0
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 def get_seed() -> int:
@@ -146,6 +151,14 @@ def new_key() -> int:
     if settings.seed is None and _global_seed() is None:
         return int.from_bytes(os.urandom(16), "little")
     return get_seed() % 2**64 + (settings.passes << 64)
+
+
+def key_of_shards(number: int) -> int:
+    """Return the key of pass `number` of a dataset in shards, which all ranks must draw alike.
+
+    It depends on the seed alone: without one, and after other passes on one rank, it is the same.
+    """
+    return get_seed() % 2**64 + (number << 64)
 
 
 def generator(key: int, row: int = 0) -> np.random.Generator:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..call_errors import explain_methods, explaining
 from ..errors import ArgumentError, ArgumentValueError
+from ..status_line import counted, status_line
 from ..tracebacks import user_frame
 from .places import Placed, naming_steps
 from .rows import (
@@ -160,7 +161,10 @@ class Dataset(Placed):
         If the number is unknown, the rows are counted in a pass.
         """
         known = self._size()
-        return sum(1 for _ in self.rows()) if known is None else known
+        if known is not None:
+            return known
+        with status_line("counting the rows of a dataset", None, "rows", False) as line:
+            return sum(1 for _ in counted(self.rows(), line))
 
     def get_col_names(self) -> list[str]:
         """Return the names of the dataset's columns."""

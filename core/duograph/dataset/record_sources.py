@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from ..mindrecord.format import DTYPES
 from ..mindrecord.reader import RecordFiles
 from ..mindrecord.writer import FileWriter
+from ..status_line import counted, status_line
 from . import samplers, tfrecord
 from .pipeline import Dataset, step
 from .rows import Array, DatasetError, Row, as_value
@@ -123,9 +124,11 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
                                  "'tfrecord'")  # fmt: skip
     if isinstance(num_files, bool) or not isinstance(num_files, int) or num_files < 1:
         raise ArgumentValueError(f"save: got num_files={num_files!r}; wanted 1 or more")
-    rows = cast(
-        "list[dict[str, Array]]", [dict(zip(data.get_col_names(), row)) for row in data.rows()]
-    )
+    with status_line(f"reading rows for {file_name}", data._size(), "rows", False) as line:
+        rows = cast(
+            "list[dict[str, Array]]",
+            [dict(zip(data.get_col_names(), row)) for row in counted(data.rows(), line)],
+        )
     if not rows:
         raise DatasetError("save: the dataset has no rows; wanted at least one")
     if file_type == "tfrecord":

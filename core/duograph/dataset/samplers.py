@@ -402,16 +402,18 @@ class DistributedSampler(BuiltinSampler):
         n = self.dataset_size
         order = np.arange(n)
         if self.shuffle:
-            # The processes of all shards must draw the same order, with or without a seed.
-            self._passes += 1
-            key = config.get_seed() % 2**64 + (self._passes << 64)
-            order = config.generator(key).permutation(n)
+            order = config.generator(config.key_of_shards(self._passes)).permutation(n)
         if self.offset == -1:
             each = -(-n // self.num_shards)
             at = [(self.shard_id + i * self.num_shards) % n for i in range(each)]
         else:
             at = list(range((self.shard_id - self.offset) % self.num_shards, n, self.num_shards))
         return iter(order[at].tolist() if at else [])
+
+    def indices(self, size: int, labels: Sequence[object] | None = None) -> list[int]:
+        self._passes += 1
+        with config.row_random(config.key_of_shards(self._passes), 1):  # for random child samplers
+            return super().indices(size, labels)
 
     def is_shuffled(self) -> bool:
         return self.shuffle or super().is_shuffled()

@@ -6,6 +6,7 @@ common: samples, shuffling, samplers, shards, workers and the cache.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 import os
@@ -189,7 +190,8 @@ class Source(MappableDataset):
             return self._sampler.length(self._count())
         if isinstance(self._sampler, samplers.PKSampler):
             return self._sampler.length_of(labels)
-        return len(self._sampler.indices(self._count(), labels))
+        # of a copy, since the sampler of a shard counts its passes
+        return len(copy.copy(self._sampler).indices(self._count(), labels))
 
     def is_shuffled(self) -> bool:
         return bool(self._sampler.is_shuffled())
@@ -316,7 +318,7 @@ class Stream(SourceDataset):
         """Return the numbers of the files in random order, the same order for all shards."""
         if self._shards > 1:  # other processes read the other shards, with or without a seed
             self._passes += 1
-            random = config.generator(config.get_seed() % 2**64 + (self._passes << 64))
+            random = config.generator(config.key_of_shards(self._passes))
         return random.permutation(len(self._files))
 
     def _shard_of(self, files: Sequence[pathlib.Path]) -> Iterator[tuple[pathlib.Path, object]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ..errors import ArgumentValueError
+from ..status_line import counted, status_line
 from . import samplers
 from .rows import Array, DatasetError, Row
 from .schema import schema_of
@@ -238,14 +239,16 @@ def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: 
 
     A single file has the name `file_name`; several have their number appended to it.
     """
-    encoded = [example(row) for row in rows]  # before an old file is opened, in case of an error
-    for number in range(num_files):
-        path = file_name if num_files == 1 else f"{file_name}{number}"
-        with open(path, "wb") as file:
-            for data in encoded[number::num_files]:
-                head = struct.pack("<Q", len(data))
-                file.write(head + struct.pack("<I", masked_crc(head)))
-                file.write(data + struct.pack("<I", masked_crc(data)))
+    with status_line(f"writing {file_name}", len(rows), "rows") as line:
+        # all rows before an old file is opened, in case of an error
+        encoded = [example(row) for row in counted(rows, line)]
+        for number in range(num_files):
+            path = file_name if num_files == 1 else f"{file_name}{number}"
+            with open(path, "wb") as file:
+                for data in encoded[number::num_files]:
+                    head = struct.pack("<Q", len(data))
+                    file.write(head + struct.pack("<I", masked_crc(head)))
+                    file.write(data + struct.pack("<I", masked_crc(data)))
 
 
 class TFRecordDataset(Stream, UnionBaseDataset):

@@ -48,6 +48,7 @@ class Source:
         "nonlocals",
         "body",
         "internal",
+        "_read_after_return",
     )
 
     def __init__(self, node: Any, file: str, lines: list[str], class_name: str) -> None:
@@ -63,6 +64,19 @@ class Source:
             made = ast.Return(value=body)
             body = [ast.copy_location(made, body)]
         self.body: list[ast.stmt] = body
+        self._read_after_return: frozenset[str] | None = None
+
+    @property
+    def read_after_return(self) -> frozenset[str]:
+        """The names that code may read after a `return` of the function.
+
+        These are the names in the functions that it defines, which may outlive the call, and in its
+        `finally` blocks; all names if such a block continues or leaves a loop, which cancels the
+        `return`.
+        """
+        if self._read_after_return is None:
+            self._read_after_return = _names_read_after_return(self.node)
+        return self._read_after_return
 
     def inner(self, node: Any) -> Source:
         """Return the syntax tree of a nested function as a Source, cached on its syntax node."""
@@ -70,6 +84,19 @@ class Source:
         if found is None:
             found = node._duograph_source = Source(node, self.file, self.lines, self.class_name)
         return found
+
+
+def _names_read_after_return(function: Any) -> frozenset[str]:
+    late: list[ast.AST] = []
+    for node in ast.walk(function):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and node is not function:
+            late.append(node)
+        elif isinstance(node, ast.Try):
+            late += node.finalbody
+    inside = [n for part in late for n in ast.walk(part)]
+    if any(isinstance(n, (ast.Break, ast.Continue)) for n in inside):
+        inside = list(ast.walk(function))
+    return frozenset(n.id for n in inside if isinstance(n, ast.Name))
 
 
 _by_code: dict[CodeType, Source] = {}

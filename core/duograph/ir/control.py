@@ -126,17 +126,17 @@ def _(types, target: NamedGraph):
 
 
 @op(composite=False, graph_only=True)
-def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
+def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int, name: str):
     """Run a graph whose gradient the user wrote as another graph (graph op).
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
     cotangents of the first `n_args` operands. The other operands are captured values, which get no
-    cotangent.
+    cotangent. `name` is the name of the user's class or function, for messages.
     """
 
 
 @custom_call.infer
-def _(types, graph, backward, n_args):
+def _(types, graph, backward, n_args, name):
     _check_parameters("custom_call", graph, types)
     results = _results(graph)
     if not 0 <= n_args <= len(types):

@@ -126,7 +126,13 @@ class GraphScalar(HostValue):
     __truediv__, __rtruediv__ = _binary("truediv"), _binary("truediv", True)
     __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", True)
     __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
-    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
+    _integer_power, __rpow__ = _binary("pow"), _binary("pow", True)
+
+    def __pow__(self, other: object) -> object:
+        if isinstance(other, int) and other < 0 and self._type is not FLOAT:
+            return self.apply("float", self) ** float(other)  # as Python: the result is a float
+        return self._integer_power(other)
+
     __and__, __rand__ = _binary("and"), _binary("and", True)
     __or__, __ror__ = _binary("or"), _binary("or", True)
     __xor__, __rxor__ = _binary("xor"), _binary("xor", True)

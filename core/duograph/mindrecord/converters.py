@@ -14,6 +14,7 @@ import numpy as np
 from ..call_errors import explain_methods
 from ..dataset.image_sources import Cifar10Dataset, Cifar100Dataset, MnistDataset
 from ..dataset.vision.codecs import encode_jpeg, encode_png
+from ..status_line import counted, status_line
 from .format import SUCCESS, MindRecordError
 from .writer import FileWriter
 
@@ -26,6 +27,7 @@ def _written(
     path: str,
     schema: Mapping[str, Mapping[str, object]],
     rows: Iterator[dict[str, object]],
+    total: int,
     shards: int = 1,
     index: Sequence[str] = (),
 ) -> None:
@@ -35,6 +37,7 @@ def _written(
         path: path of the file; the paths of several files are this one with numbers as suffixes.
         schema: names and types of the fields, as for `FileWriter.add_schema`.
         rows: the rows, dictionaries from field names to values.
+        total: number of the rows, for the progress that a terminal shows.
         shards: number of files.
         index: names of the fields that the SQLite index holds; if empty, it holds all number and
             string fields.
@@ -44,12 +47,13 @@ def _written(
     if index:
         writer.add_index(list(index))
     group: list[dict[str, object]] = []
-    for row in rows:
-        group.append(row)
-        if len(group) == _STEP:
-            writer.write_raw_data(group, parallel_writer=True)
-            group = []
-    writer.write_raw_data(group, parallel_writer=True)
+    with status_line(f"writing {path}", total, "rows", False) as line:
+        for row in counted(rows, line):
+            group.append(row)
+            if len(group) == _STEP:
+                writer.write_raw_data(group, parallel_writer=True)
+                group = []
+        writer.write_raw_data(group, parallel_writer=True)
     writer.commit()
 
 
@@ -115,7 +119,7 @@ class Cifar10ToMR(_Converter):
                  **{name: int(row[column]) for column, name in self._labels.items()}}
                 for i, row in enumerate(rows)
             )  # fmt: skip
-            _written(path, schema, made, 1, self._index)
+            _written(path, schema, made, len(data), 1, self._index)
 
 
 class Cifar100ToMR(Cifar10ToMR):
@@ -158,7 +162,7 @@ class MnistToMR(_Converter):
             made = ({"label": int(r["label"]), "data": encode_png(r["image"]).tobytes()}
                     for r in rows)  # fmt: skip
             path = f"{self.destination}_{usage}.mindrecord"
-            _written(path, schema, made, self.partition_number)
+            _written(path, schema, made, len(data), self.partition_number)
 
 
 class CsvToMR(_Converter):
@@ -198,7 +202,7 @@ class CsvToMR(_Converter):
         convert = {"int64": int, "float64": float, "string": str}
         made = ({n: convert[kinds[n]](row[n]) for n in names} for row in rows)
         schema = {n: {"type": kinds[n]} for n in names}
-        _written(self.destination, schema, made, self.partition_number)
+        _written(self.destination, schema, made, len(rows), self.partition_number)
 
 
 def _kind(texts: Sequence[str]) -> str:
@@ -244,12 +248,17 @@ class ImageNetToMR(_Converter):
                 raise MindRecordError(f"ImageNetToMR: {self.map_file} has the line {line!r}")
             if words:
                 labels[words[0]] = int(words[1])
-        made = (
-            {"file_name": path.name, "label": label, "data": path.read_bytes()}
+        paths = [
+            (path, label)
             for name, label in labels.items()
             for path in sorted((pathlib.Path(self.source) / name).glob("*"))
             if path.is_file()
+        ]
+        made = (
+            {"file_name": path.name, "label": label, "data": path.read_bytes()}
+            for path, label in paths
         )
         schema = {"file_name": {"type": "string"}, "label": {"type": "int64"},
                   "data": {"type": "bytes"}}  # fmt: skip
-        _written(self.destination, schema, made, self.partition_number, ["label", "file_name"])
+        index = ["label", "file_name"]
+        _written(self.destination, schema, made, len(paths), self.partition_number, index)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..call_errors import explaining
 from ..errors import ArgumentError
+from ..status_line import counted, status_line
 from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed, read_header
 from .reader import RecordFiles
 
@@ -326,12 +327,15 @@ class FileWriter:
             raise ArgumentError(
                 f"FileWriter.write_raw_data: got {type(raw_data).__name__}; wanted a list of rows"
             )
-        rows = [self._row(row) for row in raw_data]
+        path = self._paths[0]
+        with status_line(f"encoding rows for {path}", len(raw_data), "rows") as line:
+            rows = [self._row(row) for row in counted(raw_data, line)]
         self.open_and_set_header()
         n = len(self._shards)
         each = max(1, -(-len(rows) // n))
-        for i, row in enumerate(rows):
-            self._shards[i % n if parallel_writer else i // each].add(*row)
+        with status_line(f"writing {path}", len(rows), "rows") as line:
+            for i, row in enumerate(counted(rows, line)):
+                self._shards[i % n if parallel_writer else i // each].add(*row)
 
     def open_and_set_header(self) -> str:
         """Open the files and return the string "SUCCESS"; `write_raw_data` calls this method.
@@ -450,7 +454,8 @@ class FileWriter:
                 "statistics": None,
                 "version": "3.0",
             }  # fmt: skip
-            shard.finish(cast("Header", header), kinds)
+            with status_line(f"writing the index of {shard.path}"):
+                shard.finish(cast("Header", header), kinds)
         self._closed = True
 
     @classmethod

@@ -86,7 +86,7 @@ def run_again(
         _set_values(written)
         try:
             douts = dout if isinstance(dout, tuple) else (dout,)
-            found = vjp(run, *operands[: len(inputs)], weights=weights)
+            found = vjp(run, *operands[: len(inputs)], weights=weights or None)
             grads = found[1](*douts)
         finally:
             set_rng_state(after)

@@ -17,6 +17,7 @@ from ..dtype import as_computed_dtype
 from ..errors import ArgumentError, OnnxError
 from ..nn.cell import Cell
 from ..parameter import Parameter
+from ..status_line import status_line
 from ..tensor import Tensor
 from . import (  # noqa: F401  (they fill the table of rules)
     rules_elementwise,
@@ -159,6 +160,12 @@ def load(file_name: str | os.PathLike[str]) -> OnnxCell:
     if not isinstance(file_name, (str, os.PathLike)):
         raise ArgumentError(f"onnx.load: got file_name={file_name!r}; wanted a path")
     path = os.fspath(file_name)
+    with status_line(f"loading {path}"):
+        return _loaded(path)
+
+
+def _loaded(path: str) -> OnnxCell:
+    """Read and check the ONNX model of a file; raise OnnxError for what cannot be read."""
     try:
         model = onnx.load(path)
         onnx.checker.check_model(path if _has_external(model) else model)

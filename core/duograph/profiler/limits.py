@@ -20,6 +20,7 @@ from ..backend.protocol import SEAM_VERSION
 from ..errors import DuographError
 from ..ops import matmul
 from ..placement import device_of
+from ..status_line import status_line
 from ..tensor import Tensor
 
 __all__ = ["Limits", "device_limits"]
@@ -63,7 +64,8 @@ def device_limits(device: str) -> Limits:
         key = _key(device)
         found = _stored(key)
         if found is None:
-            found = _measured(device)
+            with status_line(f"measuring the limits of {device}"):
+                found = _measured(device)
             store(key, _SUFFIX, json.dumps(found._asdict()).encode())
         _known[device] = found
     return found

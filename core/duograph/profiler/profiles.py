@@ -27,7 +27,7 @@ from .ranges import recorders
 from .recording import MemorySample, Range, Record, Recorder
 from .schedules import ProfilerAction
 from .tables import Row, grouped, table_text
-from .traces import trace_document
+from .traces import trace_document, write_document
 
 if TYPE_CHECKING:
     from .traces import Trace
@@ -407,8 +407,7 @@ class profile:
         Raises:
             OSError: the file cannot be written.
         """
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.trace(), file)
+        write_document(path, self.trace)
 
     def limits(self) -> Mapping[str, Limits]:
         """Return the measured limits of each device in the last window.

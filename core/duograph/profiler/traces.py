@@ -6,14 +6,16 @@ has its own clock. Times are microseconds from the start of the profile.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from ..status_line import status_line
 from .recording import MemorySample, Range, Record
 from .tables import flops_of, kernel_text, line_text, op_text
 
-__all__ = ["trace_document"]
+__all__ = ["trace_document", "write_document"]
 
 if TYPE_CHECKING:
 
@@ -68,6 +70,12 @@ def trace_document(
         "displayTimeUnit": "ms",
         "otherData": {str(k): str(v) for k, v in metadata.items()},
     }
+
+
+def write_document(path: str | os.PathLike[str], make: Callable[[], Trace]) -> None:
+    """Write the trace that `make` returns to a file; raise OSError if it cannot be written."""
+    with status_line(f"writing {os.fspath(path)}"), open(path, "w", encoding="utf-8") as file:
+        json.dump(make(), file)
 
 
 def _events(

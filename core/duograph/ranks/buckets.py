@@ -79,9 +79,13 @@ def joined(arrays: Sequence[Array], ranks: int) -> tuple[Array, list[int]]:
     begins = [0]
     for x in arrays:
         begins.append(begins[-1] + part_length(x.size, step) * step)
-    out = np.zeros(part_length(begins.pop(), ranks) * ranks, arrays[0].dtype)
+    out = np.empty(part_length(begins.pop(), ranks) * ranks, arrays[0].dtype)
+    end = 0
     for begin, x in zip(begins, arrays, strict=True):
-        out[begin : begin + x.size] = x.reshape(-1)
+        out[end:begin] = 0
+        end = begin + x.size
+        out[begin:end] = x.reshape(-1)
+    out[end:] = 0
     return out, begins
 
 
@@ -166,7 +170,8 @@ def all_reduce_bucket(
         ]
     flat, begins = joined(arrays, comm.size)
     parts = yield from exchanged(comm, flat, flat.size // comm.size)
-    whole = (yield from gathered(comm, reduce_tree(list(parts), reduction))).reshape(-1)
+    mine = reduce_tree(list(parts), reduction, scratch=True)
+    whole = (yield from gathered(comm, mine)).reshape(-1)
     return [whole[a : a + x.size].reshape(x.shape) for a, x in zip(begins, arrays, strict=True)]
 
 
@@ -184,15 +189,15 @@ def by_dtype(arrays: Sequence[AnyArray]) -> list[list[int]]:
     return list(found.values())
 
 
-LANES = 2  # buckets of a group that are in flight at once
+LANES = 4  # buckets of a group that are in flight at once
 
 
 def _lane(group: Group) -> Group:
-    """Return, alternately, the group itself or a copy of it that has its own queue (a lane).
+    """Return, in turn, the group itself or one of its copies that have queues of their own (lanes).
 
-    The messages of one bucket run one after the other. The next bucket uses the other lane, so that
-    the link is not idle between those messages. All ranks start buckets in the same order, and so
-    in the same lanes.
+    The messages of one bucket run one after the other, and each needs two or three polls between
+    kernels. The next buckets use other lanes, so that the link is not idle meanwhile. All ranks
+    start buckets in the same order, and so in the same lanes.
     """
     world = group.world
     count = world.started_buckets[group.name] = world.started_buckets.get(group.name, -1) + 1
@@ -235,11 +240,10 @@ class Started:
 
 
 def _taken(group: Group, arrays: Sequence[AnyArray], beside: bool) -> tuple[Group, bool]:
-    """Return the group in which to start collectives, and whether `arrays` are in device memory.
+    """Return the group in which to start a bucket, and whether its arrays are in device memory.
 
-    With `beside`, collectives of host arrays alternate between two lanes of the group: the group
-    itself and a copy of it with its own queue (`_lane`). Those of device arrays do not, because a
-    device runs them one after the other anyway.
+    With `beside`, buckets of host arrays take the lanes of the group in turn (`_lane`).
+    Buckets of device arrays do not, because a device runs them one after the other anyway.
     """
     there = bool(arrays) and isinstance(arrays[0], DeviceArray)
     return (_lane(group) if beside and not there else group), there
@@ -264,9 +268,8 @@ def start_all_reduce(
             steps = all_reduce_bucket(
                 group.comm, cast("list[Array]", some), reduction, settings.engine_sums
             )
-        operations.append(
-            (group.start(f"AllReduce({reduction}) of {shown(some)}", steps), positions)
-        )
+        text = f"AllReduce({reduction}) of {shown(some)}"
+        operations.append((group.start(text, steps), positions))
     return Started(operations)
 
 

@@ -26,7 +26,7 @@ from ..dtype import DType, float32
 from ..errors import CommunicationError
 from ..op import OPS
 from ..types import TensorType
-from .transfers import Array, Steps
+from .transfers import Array, Steps, check_lengths
 
 if TYPE_CHECKING:
     from .world import Group
@@ -384,13 +384,11 @@ def broadcast(group: Group, x: DeviceArray, root: int) -> Steps:
 def all_to_all(
     group: Group, x: DeviceArray, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Return a generator that sends rows to every rank; its return value is the rows received.
+    """Exchange parts of arrays among all ranks.
 
-    `x` has `lengths[r]` rows for rank r, those for rank 0 first. `received[r]` is the number of
-    rows that rank r sends to this rank. The received rows are concatenated along axis 0, in the
-    order of the sending ranks. The generator yields each transfer request that it starts; resume it
-    when that request is complete.
+    Arguments, result and errors are those of `transfers.all_to_all`.
     """
+    yield from check_lengths(group.comm, lengths, received)
     d = group.on_device(x.device)
     row = int(np.prod(x.shape[1:], dtype=np.int64)) * x.dtype.itemsize
     out = d.allocate(sum(received) * row)

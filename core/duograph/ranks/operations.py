@@ -8,6 +8,7 @@ the calls, and not a hang or wrong numbers.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sys
 import time
@@ -61,9 +62,10 @@ class Operation:
     Attributes:
         text: description, such as ``AllReduce(sum) of float32 (3,)``; for a collective it is equal
             on all ranks.
-        queue: the queue that the operation is in; a queue runs its operations one after the other.
-        line: the line of the user's code that called it, as ``" at FILE:LINE"``, or "" if unknown.
+        queue: the operations that run one after the other with this one.
+        line: the line of the user's code that called it, in the form of `user_line`.
         done: whether it is complete; then `result` or `error` is set.
+        transfers: number of transfers that it has started.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Operation:
         self.error: CommunicationError | None = None
         self._steps = self._checked(steps) if compared else steps
         self._request: Request | None = None
+        self.transfers = 0
 
     def _checked(self, steps: Steps) -> Steps:
         """Return a generator that compares the ranks' descriptions and then runs `steps`.
@@ -125,6 +128,7 @@ class Operation:
                         return False
                 before = self.group.comm.sent
                 self._request = next(self._steps)
+                self.transfers += 1
                 if isinstance(self._request, DeviceRequest):
                     self._request.operation = self
                 self._sent += self.group.comm.sent - before
@@ -135,6 +139,11 @@ class Operation:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 (of the engine's library; it may be any)
             self._failed(CommunicationError(f"{self.where()} failed: {error}"))
+        except BaseException:
+            closed = inspect.getgeneratorstate(self._steps) == inspect.GEN_CLOSED
+            if closed:  # interrupted within the steps, which cannot go on
+                self._failed(CommunicationError(f"{self.where()} was interrupted"))
+            raise
         self.done = True
         return True
 
@@ -193,10 +202,17 @@ class Queue:
         self.waiting.append(operation)
         self.poll()
 
-    def poll(self) -> None:
-        """Run the queue's operations, in order, as far as possible without blocking."""
+    def poll(self) -> bool:
+        """Advance the operations as far as possible without blocking.
+
+        Returns whether a transfer has completed.
+        """
+        if not self.waiting:
+            return False
+        first, before = self.waiting[0], self.waiting[0].transfers
         while self.waiting and self.waiting[0].advance(0.0):
             self.waiting.popleft()
+        return first.done or first.transfers > before
 
     def wait(
         self, operation: Operation, seconds: float, late: type[Exception] | None = None

@@ -20,11 +20,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backend.collectives import Communicator, Request
+from ..errors import CommunicationError
 from ..host_arrays import Array
 
 __all__ = ["REDUCTIONS", "Steps", "all_gather", "all_gather_rows", "all_reduce", "all_to_all",
-           "as_bytes", "broadcast", "exchanged", "gathered", "reduce", "reduce_scatter",
-           "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
+           "as_bytes", "broadcast", "check_lengths", "exchanged", "gathered", "reduce",
+           "reduce_scatter", "reduce_scatter_rows", "reduce_tree"]  # fmt: skip
 
 Steps: TypeAlias = Generator[Request, None, Any]
 
@@ -44,29 +45,33 @@ def as_bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def reduce_tree(values: Sequence[Array], reduction: str) -> Array:
-    """Reduce arrays of the same shape and dtype elementwise, in the order of a binary tree.
+def reduce_tree(values: Sequence[Array], reduction: str, scratch: bool = False) -> Array:
+    """Reduce arrays of the same shape and dtype by `reduction`, in the order given in the module.
 
-    `reduction` is a key of `REDUCTIONS`, such as "sum". Neighbours are combined, then neighbours of
-    the results: four arrays give ``(a + b) + (c + d)``. The arrays in `values` are not changed.
-    Floats of 16 bits or fewer are combined in float32, and the result is rounded once.
+    Overflow gives infinities and NaN without a warning, as kernels do.
+
+    Args:
+        values: the arrays.
+        reduction: a key of `REDUCTIONS`.
+        scratch: whether `values` may be overwritten.
     """
     combine = REDUCTIONS[reduction]
     dtype = values[0].dtype
     narrow = dtype.itemsize <= 2 and dtype.kind not in "iub"
     level = [v.astype(np.float32) for v in values] if narrow else list(values)
-    fresh = narrow  # whether the arrays of `level` may be overwritten
-    while len(level) > 1:
-        pairs = range(0, len(level) - 1, 2)
-        nexts = [
-            combine(level[i], level[i + 1], out=level[i] if fresh and level[i].ndim else None)
-            for i in pairs
-        ]
-        if len(level) % 2:
-            last = level[-1]
-            nexts.append(last if fresh else last.copy())
-        level, fresh = nexts, True
-    return np.asarray(level[0]).astype(dtype, copy=False)
+    fresh = narrow or scratch  # whether the arrays of `level` may be overwritten
+    with np.errstate(all="ignore"):
+        while len(level) > 1:
+            pairs = range(0, len(level) - 1, 2)
+            nexts = [
+                combine(level[i], level[i + 1], out=level[i] if fresh and level[i].ndim else None)
+                for i in pairs
+            ]
+            if len(level) % 2:
+                last = level[-1]
+                nexts.append(last if fresh else last.copy())
+            level, fresh = nexts, True
+        return np.asarray(level[0]).astype(dtype, copy=False)
 
 
 def gathered(comm: Communicator, x: Array) -> Generator[Request, None, Array]:
@@ -121,6 +126,20 @@ def exchanged(comm: Communicator, x: Array, n: int) -> Generator[Request, None, 
     return out
 
 
+def _padded(x: Array, ranks: int) -> tuple[Array, int]:
+    """Return the elements of an array, flat and padded with zeros, and their number per rank.
+
+    The result shares the memory of `x` if there is nothing to pad.
+    """
+    n = -(-x.size // ranks)
+    if n * ranks == x.size:
+        return x.reshape(-1), n
+    flat = np.empty(n * ranks, x.dtype)
+    flat[: x.size] = x.reshape(-1)
+    flat[x.size :] = 0
+    return flat, n
+
+
 def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool = False) -> Steps:
     """Return a generator that reduces the ranks' arrays; its return value is the reduced array.
 
@@ -143,11 +162,9 @@ def all_reduce(comm: Communicator, x: Array, reduction: str, engine_sums: bool =
     if x.nbytes <= SMALL or comm.size == 1:
         parts = yield from gathered(comm, x)
         return reduce_tree(list(parts), reduction)
-    n = -(-x.size // comm.size)
-    flat = np.zeros(n * comm.size, x.dtype)
-    flat[: x.size] = x.reshape(-1)
+    flat, n = _padded(x, comm.size)
     parts = yield from exchanged(comm, flat, n)
-    mine = reduce_tree(list(parts), reduction)
+    mine = reduce_tree(list(parts), reduction, scratch=True)
     whole = yield from gathered(comm, mine)
     return whole.reshape(-1)[: x.size].reshape(x.shape)
 
@@ -199,11 +216,9 @@ def reduce(comm: Communicator, x: Array, root: int, reduction: str) -> Steps:
     if x.nbytes <= SMALL:
         parts = yield from _to_root(comm, x.reshape(-1), root)
         return reduce_tree(list(parts), reduction).reshape(x.shape) if at_root else x
-    n = -(-x.size // comm.size)
-    flat = np.zeros(n * comm.size, x.dtype)
-    flat[: x.size] = x.reshape(-1)
+    flat, n = _padded(x, comm.size)
     parts = yield from exchanged(comm, flat, n)
-    whole = yield from _to_root(comm, reduce_tree(list(parts), reduction), root)
+    whole = yield from _to_root(comm, reduce_tree(list(parts), reduction, scratch=True), root)
     return whole.reshape(-1)[: x.size].reshape(x.shape) if at_root else x
 
 
@@ -234,20 +249,43 @@ def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
     return out
 
 
+def check_lengths(comm: Communicator, lengths: Sequence[int], received: Sequence[int]) -> Steps:
+    """Check that every rank receives as many rows from each rank as that one sends.
+
+    Both ranks of a pair that does not agree find out. `lengths` and `received` are those of
+    `all_to_all`.
+
+    Raises:
+        CommunicationError: the numbers of two ranks differ.
+    """
+    own = np.array([lengths, received], np.int64).T
+    theirs = yield from exchanged(comm, own.reshape(-1), 2)
+    for rank, (sends, takes) in enumerate(theirs.tolist()):
+        for source, to, count, wanted in (
+            (rank, comm.rank, sends, received[rank]),
+            (comm.rank, rank, lengths[rank], takes),
+        ):
+            if count != wanted:
+                raise CommunicationError(
+                    f"AlltoAll: member {source} of the group sends {count} rows to member {to}, "
+                    f"which receives {wanted} rows from it; wanted the same number on both"
+                )
+
+
 def all_to_all(
     comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Return a generator that sends rows to every rank; its return value is the rows received.
-
-    These are concatenated along axis 0, in the order of the sending ranks. The generator yields
-    each transfer request that it starts; resume it when that request is complete.
+    """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
 
     Args:
-        comm: connection to the ranks of the group.
-        x: (sum of `lengths`, ...); the rows for rank 0 come first.
-        lengths: number of rows that this rank sends to each rank.
-        received: number of rows that this rank receives from each rank.
+        x: (sum of lengths, ...); the part for rank 0 comes first.
+        lengths: number of rows of the part for each rank.
+        received: number of rows of the part from each rank.
+
+    Raises:
+        CommunicationError: a rank sends another number of rows than the receiver expects.
     """
+    yield from check_lengths(comm, lengths, received)
     row = x.itemsize
     for n in x.shape[1:]:
         row *= n

@@ -1,8 +1,9 @@
 """Atomic replacement of a file: readers see either the old content or the complete new content.
 
-`_checkpoint_file` calls it. The new content is written to a temporary file in the folder of the
-target, flushed to disk, and renamed. The temporary file is locked until the rename, so that the
-next save into the folder recognises and removes temporary files that killed processes left.
+`_checkpoint_file` and `duograph convert` call it. The new content is written to a temporary file in
+the folder of the target, flushed to disk, and renamed. The temporary file is locked until the
+rename, so that the next save into the folder recognises and removes temporary files that killed
+processes left.
 """
 
 from __future__ import annotations
@@ -12,22 +13,31 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 try:
     import fcntl
 except ImportError:  # no such locks on this platform: temporary files of killed saves stay
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["replace_file"]
+__all__ = ["replace_file", "replacing"]
 
 _TEMPORARY = re.compile(r"\.duograph-[0-9a-f]{16}\.part")
 
 
-def replace_file(path: str, chunks: Iterable[bytes]) -> None:
-    """Replace the content of `path` by `chunks` atomically; an existing file keeps its mode.
+def replace_file(path: str, chunks: Iterable[bytes | memoryview]) -> None:
+    """Replace the content of `path` by `chunks` atomically, as `replacing` does."""
+    with replacing(path) as file:
+        file.writelines(chunks)
 
-    If `path` is a symbolic link, the file that it names is replaced.
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Yield a new file that replaces `path` atomically when the `with` block ends without error.
+
+    An existing file keeps its mode. If `path` is a symbolic link, the file that it names is
+    replaced.
 
     Raises:
         OSError: the file cannot be written, or is a pipe or a device; it then has its old content.
@@ -40,7 +50,7 @@ def replace_file(path: str, chunks: Iterable[bytes]) -> None:
     handle, temporary = _create(folder, 0o666 if kept is None else 0o600)
     try:
         with open(handle, "wb") as file:
-            file.writelines(chunks)
+            yield file
             file.flush()
             if kept is not None:
                 os.chmod(file.fileno() if os.chmod in os.supports_fd else temporary, kept)

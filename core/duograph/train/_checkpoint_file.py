@@ -9,10 +9,12 @@ code from the file, and checks all of it; any defect raises CheckpointError.
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
@@ -20,6 +22,7 @@ import numpy as np
 from ..dtype import as_dtype
 from ..errors import CheckpointError
 from ..host_arrays import Array
+from ..status_line import counted, status_line
 from ._atomic_file import replace_file
 from ._encryption import Secret, opened, sealed
 from ._mindspore_checkpoint import array_of, read_messages, write_messages
@@ -35,6 +38,7 @@ _CODES = {
 _DTYPES = {code: as_dtype(name) for name, code in _CODES.items()}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 _OWN = "duograph"
+_PIECE = 16 << 20  # bytes that are read or written at a time
 
 Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
@@ -46,8 +50,19 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
     checksum. With `secret`, the file is encrypted; None writes it in the open.
     """
     form = write_messages if path.endswith(".ckpt") else _safetensors
-    chunks = form(entries, crc)
-    replace_file(path, chunks if secret is None else sealed(chunks, secret))
+    size = sum(value.nbytes for value in entries.values() if not isinstance(value, str))
+    with status_line(f"saving {path}", size, "bytes") as line:
+        chunks: Iterable[bytes] = form(entries, crc)
+        if secret is not None:
+            chunks = sealed(list(chunks), secret)
+        replace_file(path, counted(_pieces(chunks), line, len))
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[memoryview]:
+    """Split chunks of bytes into pieces of `_PIECE` bytes, between which progress is shown."""
+    for chunk in chunks:
+        for at in range(0, len(chunk), _PIECE):
+            yield memoryview(chunk)[at : at + _PIECE]
 
 
 def _code(name: str, dtype: str) -> str:
@@ -124,8 +139,7 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
             checksum, or cannot be decrypted with `secret`.
     """
     try:
-        with open(path, "rb") as f:
-            data = f.read()
+        data = _content(path)
     except FileNotFoundError:
         raise CheckpointError(f"load_checkpoint: got {path!r}; there is no such file") from None
     except IsADirectoryError:
@@ -145,6 +159,19 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
             f"with {data[:16]!r}); wanted a file that save_checkpoint wrote, here or in MindSpore, "
             "or a .safetensors file"
         ) from None
+
+
+def _content(path: str) -> bytes:
+    """Return the content of a file; a terminal shows how far a large one is."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        with status_line(f"loading {path}", size, "bytes") as line:
+            if not line.shown:
+                return file.read()
+            made = io.BytesIO()
+            for piece in counted(iter(lambda: file.read(_PIECE), b""), line, len):
+                made.write(piece)
+            return made.getvalue()
 
 
 def _looks_like_safetensors(data: bytes) -> bool:

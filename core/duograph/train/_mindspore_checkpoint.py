@@ -30,9 +30,9 @@ _LARGEST = 512 << 20  # bytes of one message; a protocol buffer holds less than 
 _CHECKSUM = b"crc_num"  # stands before the 10 bytes of the checksum, big-endian
 
 
-def write_messages(entries: Mapping[str, Array | str], crc: bool) -> list[bytes]:
-    """Return the content of a checkpoint file as chunks of bytes; `crc` adds a checksum."""
-    chunks: list[bytes] = []
+def write_messages(entries: Mapping[str, Array | str], crc: bool) -> Iterator[bytes]:
+    """Yield the content of a checkpoint file as chunks of bytes; `crc` adds a checksum."""
+    check = 0
     for name, value in entries.items():
         if isinstance(value, str):
             shape, kind, data = (0,), "str", value.encode("utf-32-le")
@@ -43,13 +43,12 @@ def write_messages(entries: Mapping[str, Array | str], crc: bool) -> list[bytes]
         head = dims + _field(2, kind.encode())
         for start in range(0, max(len(data), 1), _LARGEST):
             tensor = head + _field(3, data[start : start + _LARGEST])
-            chunks.append(_field(1, _field(1, name.encode()) + _field(2, tensor)))
+            chunk = _field(1, _field(1, name.encode()) + _field(2, tensor))
+            if crc:
+                check = zlib.crc32(chunk, check)
+            yield chunk
     if crc:
-        check = 0
-        for chunk in chunks:
-            check = zlib.crc32(chunk, check)
-        chunks.append(_CHECKSUM + check.to_bytes(10, "big"))
-    return chunks
+        yield _CHECKSUM + check.to_bytes(10, "big")
 
 
 def _number(value: int) -> bytes:

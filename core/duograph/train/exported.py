@@ -39,10 +39,11 @@ from ..option_checks import check_options
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import staged_builder
+from ..status_line import status_line
 from ..tensor import Tensor
 from . import _checkpoint_file
 from ._atomic_file import replace_file
-from ._encryption import secret_of
+from ._encryption import Secret, secret_of
 from ._exported_form import VERSION, decoded, read_form
 
 if TYPE_CHECKING:
@@ -193,12 +194,13 @@ def export(
         # imported here since onnx is an optional package
         from ..onnx.export import model_bytes
 
-        replace_file(
-            path,
-            [model_bytes(functools.partial(_traced, net), net, cast("tuple[Tensor, ...]", inputs))],
-        )
+        with status_line(f"exporting {path}"):
+            trace = functools.partial(_traced, net)
+            content = model_bytes(trace, net, cast("tuple[Tensor, ...]", inputs))
+            replace_file(path, [content])
         return
-    name, program = _traced(net, cast("tuple[Tensor, ...]", inputs))
+    with status_line(f"exporting {path}"):
+        name, program = _traced(net, cast("tuple[Tensor, ...]", inputs))
     form, weights = _form_of(name, program)
     entries: dict[str, _checkpoint_file.Entry] = {
         _GRAPH: to_text(program.graph),
@@ -291,6 +293,12 @@ def load(
     if not isinstance(file_name, (str, os.PathLike)):
         raise ArgumentError(f"load: got file_name={file_name!r}; wanted a path")
     path = os.fspath(file_name)
+    with status_line(f"loading {path}"):
+        return _loaded(path, secret)
+
+
+def _loaded(path: str, secret: Secret | None) -> ExportedGraph:
+    """Read and verify a graph file for `load`."""
     found = _checkpoint_file.read(path, False, secret)
     text, about = found.pop(_GRAPH, None), found.pop(_FORM, None)
     if not isinstance(text, str) or not isinstance(about, str):

@@ -27,6 +27,7 @@ from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithEvalCell, WithLossCell
 from ..option_checks import check_options, warn_unused
 from ..tensor import Tensor
+from ._rank_checks import check_ranks
 from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
 from .callback.progress import with_progress
 
@@ -180,7 +181,8 @@ class Model:
 
         Raises:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
-                optimizer, or the dataset has no batches, be it in a later epoch only.
+                optimizer, the dataset has no batches, be it in a later epoch only, or data-parallel
+                ranks have different numbers of steps or epochs.
         """
         check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
         if sink_size != -1 and not dataset_sink_mode:
@@ -258,6 +260,8 @@ class Model:
         frequency: int | Sequence[int] = 1,
     ) -> None:
         network, steps = self._check_run(epochs, dataset, initial_epoch)
+        taken = min(steps, sink_size) if 0 < sink_size and steps > 0 else steps
+        check_ranks(network.trainable_params(), taken, initial_epoch, epochs)
         if sink_size > 0:
             steps = sink_size
         p = RunParameters(

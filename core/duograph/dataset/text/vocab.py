@@ -16,6 +16,7 @@ import numpy as np
 from ...call_errors import explaining
 from ...dtype import DTypeLike, as_dtype, int32
 from ...errors import ArgumentError, ArgumentValueError
+from ...status_line import counted, status_line
 from ..pipeline import Dataset
 from ..rows import Array, DatasetError
 
@@ -191,11 +192,12 @@ class Vocab:
             raise ArgumentValueError(f"Vocab.from_dataset: got top_k={top_k}; wanted 1 or more")
         names = [columns] if isinstance(columns, str) else columns
         counts: Counter[str] = Counter()
-        for row in dataset.create_tuple_iterator(names, 1, True):
-            for value in row:
-                if value.dtype.kind != "U":
-                    raise ArgumentError(f"Vocab.from_dataset: got a column of {value.dtype}")
-                counts.update(np.ravel(value).tolist())
+        with status_line("counting words", dataset._size(), "rows", False) as line:
+            for row in counted(dataset.create_tuple_iterator(names, 1, True), line):
+                for value in row:
+                    if value.dtype.kind != "U":
+                        raise ArgumentError(f"Vocab.from_dataset: got a column of {value.dtype}")
+                    counts.update(np.ravel(value).tolist())
         kept = [
             w for w, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
             if n >= (low or 0) and (high is None or n <= high)

@@ -35,9 +35,9 @@ from .class_attributes import (
     read_and_capture,
     unmodelled,
 )
-from .dispatch import call
+from .dispatch import call, call_object, replaces
 from .host import run_on_host
-from .outside import is_live, special_method, uses_up
+from .outside import check_made_here, is_live, special_method, uses_up
 from .variables import read_missing, read_outside, write_outside
 
 # Attributes of a tensor that follow from its shape and dtype.
@@ -156,6 +156,7 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
         AttributeError: compiled code has deleted the attribute.
         UnsupportedSyntaxError: only the running graph knows whether the attribute was assigned.
     """
+    ev.journal.note_read("item", ev.outside.values, key)
     value = ev.outside.values[key]
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
@@ -191,7 +192,10 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
             return call(ev, otherwise, (owner, name), {})
     value = native_attribute(owner, name)
     if isinstance(found, _OWN_DATA):
-        return ev.owned.add(value) if type(value) is dict else value
+        if type(value) is dict and id(value) not in ev.owned.objects:  # as old as its owner
+            ev.owned.add(value)
+            ev.owned.depths[id(value)] = ev.owned.depths[id(owner)]
+        return value
     return ev.copies.imported(value, f"{type(owner).__name__}.{name}")
 
 
@@ -378,6 +382,34 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     if custom is not None:
         call(ev, custom, (owner, name, value), {})
         return
+    _store_attribute(ev, owner, name, value)
+
+
+@replaces(super)
+def _super(ev: Evaluation, *args: Value) -> Value:
+    """Return the `super` object of a call `super(cls, owner)`."""
+    return call_object(ev, super, args, {}) if len(args) != 2 else super(*args)
+
+
+@replaces(object.__setattr__)
+def _store_by_object(ev: Evaluation, owner: Value, name: Value, value: Value) -> Value:
+    """Trace `object.__setattr__(owner, name, value)`, as a class's own `__setattr__` calls it."""
+    kind: Value = type(owner)
+    plain = kind.__module__ != "builtins" and not is_host(kind.__module__)
+    if not plain or isinstance(owner, (Tensor, Cell, HostValue)) or not isinstance(name, str):
+        return call_object(ev, object.__setattr__, (owner, name, value), {})
+    _store_attribute(ev, owner, name, value, by_object=True)
+    return None
+
+
+def _store_attribute(
+    ev: Evaluation, owner: Value, name: str, value: Value, by_object: bool = False
+) -> None:
+    """Trace `owner.name = value`, without a `__setattr__` of the user.
+
+    `by_object` says whether the code calls `object.__setattr__`, whatever the class of `owner` has.
+    The other arguments and the errors are those of `set_attribute`.
+    """
     found = inspect.getattr_static(type(owner), name, None)
     if is_users_class(type(owner)):
         ev.captures.class_attribute(type(owner), name)
@@ -390,15 +422,17 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         ev.captures.method(owner, name, None)
         call(ev, descriptor, (found, owner, value), {})
         return
-    if not _stores_attribute(owner, found):
+    if not _stores_attribute(owner, found, by_object):
         raise unmodelled(owner, name, "got an assignment that the class may refuse")
     if id(owner) in ev.owned.objects:
-        if hasattr(owner, "__dict__"):
+        if hasattr(owner, "__dict__") and not hasattr(type(found), "__set__"):
             ev.journal.touch("attribute", owner, name)
             if not isinstance(owner, (type, Cell)):
                 owner.__dict__[name] = value
                 return
-        setattr(owner, name, value)
+        else:  # a slot
+            check_made_here(ev, owner, "setattr")
+        object.__setattr__(owner, name, value) if by_object else setattr(owner, name, value)
         return
     _set_outside(ev, owner, name, value)
 
@@ -439,15 +473,17 @@ def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
     write_outside(ev, "attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
 
-def _stores_attribute(owner: Value, found: Value) -> bool:
+def _stores_attribute(owner: Value, found: Value, by_object: bool) -> bool:
     """Return whether assigning to an attribute only stores the value in the object.
 
     Args:
         owner: the object.
         found: what its class has under the attribute's name, or None.
+        by_object: whether `object.__setattr__` assigns, not the `__setattr__` of the class.
     """
     setter = getattr(type(owner), "__setattr__")  # noqa: B009  (of the class, not of an object)
-    if isinstance(setter, types.FunctionType) and not is_framework(setter.__module__):
+    is_function = isinstance(setter, types.FunctionType) and not by_object
+    if is_function and not is_framework(setter.__module__):
         return False  # the one of a frozen dataclass, or of a library
     if isinstance(found, property):
         return False

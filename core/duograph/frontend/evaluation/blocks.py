@@ -42,7 +42,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
             rest = body[i + 1 :]
             if flow.certain or not rest:
                 return flow
-            return _evaluate_rest(ev, frame, flow, functools.partial(run_block, ev, frame, rest))
+            return evaluate_rest(ev, frame, flow, functools.partial(run_block, ev, frame, rest))
         except Dead:
             return Flow(dead=True)
         except Exception as error:
@@ -53,7 +53,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
     return NORMAL
 
 
-def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
+def evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
     """Trace the rest of a block as a branch that runs if no earlier statement left the block.
 
     Args:
@@ -73,7 +73,7 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
         run,
         "the result",
         ("fall-through", "return"),
-        frame.vars,
+        frame,
     )
 
 

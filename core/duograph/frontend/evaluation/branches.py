@@ -15,6 +15,7 @@ from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.control import switch
 from ...ir.liveness import may_raise
 from ..state.builder import StagedBuilder
+from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
@@ -118,7 +119,7 @@ def select(
     orelse: Callable[[], Value],
     what: str,
     names: tuple[str, str] = ("else", "if"),
-    own: Value = None,
+    own: Frame | None = None,
     late: bool = False,
 ) -> Value:
     """Trace both branches of a condition, append a `switch`, and return the joined result.
@@ -131,8 +132,8 @@ def select(
         then, orelse: functions that evaluate a branch; both return a value, or both a `Flow`.
         what: the name of the result in messages.
         names: the names of the branches in messages; that of `orelse` is first.
-        own: the local variables of the function being evaluated. They are not joined if a branch
-            returns from the function, because no later code reads them.
+        own: the frame of the function being evaluated. Its local variables are not joined if a
+            branch returns from the function, unless code may read them afterwards.
         late: whether code may read a variable that only one branch binds; if so, a node checks at
             run time that the variable is bound.
     """
@@ -148,7 +149,9 @@ def select(
         location = (changes[0].get(key) or changes[1][key])[0]
         dropped = [_drops(r, location, own) for r in results]
         if not all(dropped):
-            written.append((location, _joined_location(ev, join, key, location, dropped)))
+            ended = own is not None and any(map(_returns, results)) and _is_local(location, own)
+            made = _joined_location(ev, join, key, location, dropped, ended)
+            written.append((location, made))
     found = _append(ev, cond, builders, join.exports.columns)
     join.note_candidates(found)
     for location, made in written:
@@ -178,23 +181,39 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
     return join.value(results[0], results[1], what)
 
 
-def _drops(result: Value, location: Location, own: Value) -> bool:
+def _drops(result: Value, location: Location, own: Frame | None) -> bool:
     """Return whether no code after a branch can read what the branch assigned to a location.
 
-    True if the branch raises an error, or if it returns and the location is a local variable.
+    True if the branch raises an error, or if it returns and the location is a local variable that
+    neither a `finally` block nor a nested function reads.
 
     Args:
         result: the result of evaluating the branch.
         location: the location.
-        own: the local variables of the function that the branch is in.
+        own: the frame of the function that the branch is in.
     """
     if not isinstance(result, Flow):
         return False
-    return result.dead or (result.ret is True and location.kind == "item" and location.owner is own)
+    if result.dead or own is None or not _returns(result):
+        return result.dead
+    return _is_local(location, own) and location.name not in own.source.read_after_return
+
+
+def _returns(result: Value) -> bool:
+    return isinstance(result, Flow) and result.ret is True
+
+
+def _is_local(location: Location, frame: Frame) -> bool:
+    return location.kind == "item" and location.owner is frame.vars
 
 
 def _joined_location(
-    ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
+    ev: Evaluation,
+    join: Join,
+    key: Key,
+    location: Location,
+    dropped: Sequence[bool],
+    ended: bool,
 ) -> Value:
     """Return the content, after both branches, of a location that one or both of them changed.
 
@@ -204,6 +223,9 @@ def _joined_location(
         key: key of the location in the changes of a branch.
         location: the location.
         dropped: for each branch, whether no code reads its content after the branch.
+        ended: whether the location is a local variable, and a branch returned from its function.
+            Few variables are read then, so that only reading one is an error if the values of the
+            branches differ in kind.
     """
     before = location.read()
     values = [
@@ -221,6 +243,8 @@ def _joined_location(
         local = location.kind == "item" and any(location.owner is f.vars for f in frames)
         if local and _same_kind_of_object(ev, values[0], values[1]):
             return Unjoined(label, error)
+        if ended:
+            return Unjoined(label, line_by_line(error) if isinstance(error, JoinError) else error)
         if isinstance(error, JoinError) and is_outside_location(ev, location):
             raise line_by_line(error) from None
         raise

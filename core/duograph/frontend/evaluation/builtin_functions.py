@@ -43,11 +43,10 @@ from .dispatch import call, replaces
 from .host import append_effect, check_known, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .keys import as_key
-from .laziness import lazily
+from .laziness import check_position, lazily
 from .native import native
 from .outside import (
     ask,
-    check_made_here,
     defer,
     is_live,
     is_outside,
@@ -303,41 +302,31 @@ def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
         return run_on_host(ev, next, (items, *default), {}, "next")
     if is_outside(ev, items):
         return defer(ev, next, (items, *default), {})
-    check_made_here(ev, items, "next")
-    return next(items, *default)
+    check_position(ev, items)
+    with ev.journal.catching():
+        return next(items, *default)
 
 
 @replaces(map)
 def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
-    lists = [list(_rows(iterate, ev, a)) for a in args]
-    made = tuple if all(isinstance(a, tuple) for a in args) else list
-    return lazily(ev, lambda: made([call(ev, function, row, {}) for row in zip(*lists)]), "map")
+    if not args:
+        raise TypeError("map() must have at least two arguments.")
+    rows = [_rows(iterate, ev, a) for a in args]
+    returned = tuple if all(isinstance(a, tuple) for a in args) else list
+    return lazily(ev, map(lambda *row: call(ev, function, row, {}), *rows), returned)
 
 
 @replaces(filter)
 def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
-    return lazily(ev, lambda: _kept(ev, function, _rows(iterate, ev, items)), "filter")
-
-
-def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
-    """Return the items for which `function(item)` is true, or the true items if it is None.
-
-    This is the result of the built-in `filter` in compiled code.
-
-    Raises:
-        NeedsValue: a result of `function` is known only at run time, so that the number of items
-            is not known while tracing.
-    """
-    found = []
-    for x in items:
+    def is_kept(x: Value) -> bool:
         kept = truth(ev, x if function is None else call(ev, function, (x,), {}))
         if not isinstance(kept, bool):
             raise NeedsValue(
                 "filter: got a condition on a Tensor; the length of the result would be unknown"
             )
-        if kept:
-            found.append(x)
-    return found
+        return kept
+
+    return lazily(ev, filter(is_kept, _rows(iterate, ev, items)))
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:

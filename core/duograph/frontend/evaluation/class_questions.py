@@ -21,6 +21,7 @@ from ..libraries import is_framework, is_users_class
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.functions import Choice, Function
+from ..values.ranges import GraphRange
 from .dispatch import replaces
 from .host import run_on_host
 from .outside import is_outside, special_method
@@ -40,6 +41,8 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
         return Tensor
     if isinstance(x, GraphScalar):
         return CLASSES[x._type]
+    if isinstance(x, GraphRange):
+        return range
     return x.__class__ if is_symbolic(x) else type(x)
 
 
@@ -48,9 +51,7 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
     """Trace `isinstance(x, kinds)`; return a bool, or a graph bool if unknown at compile time."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
-    if isinstance(x, GraphScalar):
-        return issubclass(_class_of(ev, x), kinds)
-    if isinstance(x, (Function, Choice)):
+    if isinstance(x, (GraphScalar, GraphRange, Function, Choice)):
         return issubclass(_class_of(ev, x), kinds)
     _note_class(ev, x)
     found = isinstance(x, kinds)

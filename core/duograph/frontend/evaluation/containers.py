@@ -53,6 +53,14 @@ _LOOKUPS = {
 }  # fmt: skip
 
 
+# Methods that take all items of their arguments.
+_TAKE_ITEMS = {
+    "extend", "update", "union", "intersection", "difference", "symmetric_difference",
+    "intersection_update", "difference_update", "symmetric_difference_update", "issubset",
+    "issuperset", "isdisjoint", "__ior__",
+}  # fmt: skip
+
+
 # Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
@@ -88,8 +96,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return call(ev, method, (owner, index), {})
     if isinstance(owner, dict) and not depends_on_graph(index):
         index = look_up(ev, owner, index)
-    elif special_method(ev, index, "__index__") is not None:
-        index = call(ev, type(index).__index__, (index,), {})
+    else:
+        index = plain_index(ev, index)
     if is_outside(ev, owner):
         return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
@@ -99,6 +107,14 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if viewed or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
+
+
+def plain_index(ev: Evaluation, index: Value) -> Value:
+    """Return an index, or a slice, in which the `__index__` of users' objects is evaluated."""
+    if isinstance(index, slice):
+        return slice(*(plain_index(ev, i) for i in (index.start, index.stop, index.step)))
+    method = special_method(ev, index, "__index__")
+    return index if method is None else call(ev, method, (index,), {})
 
 
 def _is_outside_list(ev: Evaluation, value: Value) -> bool:
@@ -217,6 +233,9 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
+        if isinstance(owner, list):
+            is_slice = isinstance(index, slice)
+            index, value = plain_index(ev, index), listed(ev, value) if is_slice else value
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})
@@ -281,6 +300,7 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
     elif type(owner) in (list, dict):
+        index = plain_index(ev, index) if isinstance(owner, list) else index
         container_method(ev, owner, "__delitem__", (index,), {})
     elif special_method(ev, owner, "__delitem__") is not None:
         call(ev, type(owner).__delitem__, (owner, index), {})
@@ -340,6 +360,20 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
         )
 
 
+def listed(ev: Evaluation, value: Value, owner: type = list) -> Value:
+    """Return an iterable as a list, or a mapping as a dict, if evaluated code computes its items.
+
+    Any other value is returned unchanged. `owner` is the class of the container that takes the
+    items.
+    """
+    if owner is dict and special_method(ev, value, "keys") is not None:
+        return call(ev, dict, (value,), {})
+    made_here = hasattr(type(value), "__next__") and id(value) in ev.owned.objects
+    if made_here or special_method(ev, value, "__iter__") is not None:
+        return call(ev, list, (value,), {})
+    return value
+
+
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Call a method of a list, dict or set at compile time and return its result.
 
@@ -347,6 +381,8 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     copy of a container from outside the function, a graph node repeats the change on the original.
     """
     method = getattr(owner, name)
+    if name in _TAKE_ITEMS:
+        args = tuple([listed(ev, x, type(owner)) for x in args])
     if name in IDENTITY_FIRST and type(owner) is list:
         compare_all(ev, (owner, args))
         if any([special_method(ev, v, "__eq__") for v in (*owner, *args)]):

@@ -27,6 +27,7 @@ __all__ = [
     "REPLACEMENTS",
     "SYNTAX",
     "call",
+    "call_object",
     "calls",
     "evaluate",
     "replaces",
@@ -44,7 +45,9 @@ SYNTAX: dict[type[ast.AST], Handler] = {}
 CALLABLES: dict[type, CallHandler] = {}
 # Function -> what runs instead of it: function(ev, *args, **kwargs).
 REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
-_REPLACED_KINDS = {types.FunctionType, types.BuiltinFunctionType, type}
+_REPLACED_KINDS = {
+    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type,
+}  # fmt: skip
 
 
 class Dead(Exception):
@@ -138,8 +141,17 @@ def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         replaced = REPLACEMENTS.get(f)
         if replaced is not None:
             return replaced(ev, *args, **kwargs)
-    for base in kind.__mro__:
+    if kind is types.MethodWrapperType and f.__objclass__ is object:  # of super() or an object
+        replaced = REPLACEMENTS.get(getattr(object, f.__name__))
+        if replaced is not None:
+            return replaced(ev, f.__self__, *args, **kwargs)
+    return call_object(ev, f, args, kwargs)
+
+
+def call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a call of an object by the handler of the first class in its MRO that has one."""
+    for base in type(f).__mro__:
         handler = CALLABLES.get(base)
         if handler is not None:
             return handler(ev, f, args, kwargs)
-    raise AssertionError(f"no handler for {kind}")  # `object` has one
+    raise AssertionError(f"no handler for {type(f)}")  # `object` has one

@@ -24,6 +24,7 @@ from . import (  # noqa: F401  (each fills dispatch tables)
     exceptions,
     expressions,
     imports,
+    library_functions,
     loop_statements,
     operators,
     order_functions,

@@ -31,7 +31,7 @@ from ..types import Args, Kwargs, Value
 from ..values.flow import NORMAL, Flow
 from ..values.nested import depends_on_graph, with_subgraphs
 from .attributes import get_attribute
-from .blocks import run_block
+from .blocks import evaluate_rest, run_block
 from .branches import select
 from .dispatch import call, evaluate, syntax
 from .host import END_OF_ITERATION, append_effect
@@ -57,7 +57,8 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
         error = call(ev, error, (), {})
     if isinstance(cause, type) and issubclass(cause, BaseException):
         cause = call(ev, cause, (), {})
-    recipe = _recipe(ev, error), _recipe(ev, cause)
+    context = ev.calls.handled[-1] if ev.calls.handled else None
+    recipe = _recipe(ev, error, context), _recipe(ev, cause)
     unconditional = ev.journal.conditions == (ev.journal.tries[-1] if ev.journal.tries else 0)
     known = not depends_on_graph([(r.args, r.attributes) for r in recipe if isinstance(r, _Made)])
     known = known and not isinstance(error, GraphObject) and not isinstance(cause, GraphObject)
@@ -102,12 +103,19 @@ def raise_when_run(ev: Evaluation, error: Exception) -> None:
 
 
 class _Made:
-    """The class, arguments and attributes of an exception, to make a new one at each run."""
+    """The class, arguments and attributes of an exception, to make a new one at each run.
 
-    def __init__(self, error: BaseException) -> None:
+    Attributes:
+        kind, args, attributes: its class, arguments and attributes.
+        context: how to make the exception that was being handled when it was raised, or that
+            exception itself, or None.
+    """
+
+    def __init__(self, error: BaseException, context: _Made | BaseException | None) -> None:
         self.kind = type(error)
         self.args = error.args
         self.attributes = dict(vars(error))
+        self.context = context
 
     def made(self, given: tuple[Args, dict[str, Value]]) -> BaseException:
         """Return a new exception of the class, with the given arguments and attributes."""
@@ -115,6 +123,8 @@ class _Made:
         found = self.kind.__new__(self.kind, *args)
         found.args = args
         vars(found).update(attributes)
+        of = self.context
+        found.__context__ = of.made((of.args, of.attributes)) if isinstance(of, _Made) else of
         return found
 
 
@@ -147,15 +157,22 @@ def _own(ev: Evaluation, error: BaseException) -> None:
         ev.owned.add(error)
 
 
-def _recipe(ev: Evaluation, error: Value) -> _Made | None:
+def _recipe(ev: Evaluation, error: Value, context: BaseException | None = None) -> _Made | None:
     """Return what is needed to make an exception anew at each run, or None.
 
     The result is None if `error` is from outside the function, because that object itself must be
-    raised.
+    raised. `context` is the exception that is being handled; if it is None, the context that the
+    error has already is kept.
     """
-    if isinstance(error, BaseException) and id(error) in ev.owned.objects:
-        return _Made(error)
-    return None
+    if not isinstance(error, BaseException) or id(error) not in ev.owned.objects:
+        return None
+    context = error.__context__ if context is None else context
+    if context is error:
+        context = None
+    made = _recipe(ev, context)
+    if made is None and id(context) in ev.calls.raised_outside:
+        return _Made(error, context)
+    return _Made(error, made)  # no error of the framework itself
 
 
 def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Value:
@@ -242,16 +259,15 @@ def _assert(ev: Evaluation, frame: Frame, node: ast.Assert) -> Flow:
         return NORMAL
     if cond is False:
         return fail()
-    return select(ev, cond, lambda: NORMAL, fail, "assert", own=frame.vars)
+    return select(ev, cond, lambda: NORMAL, fail, "assert", own=frame)
 
 
 @syntax(ast.Raise)
 def _raise(ev: Evaluation, frame: Frame, node: ast.Raise) -> Flow:
     if node.exc is None:
-        current = frame.vars.get("*error")
-        if current is None:
+        if not ev.calls.handled:
             raise RuntimeError("No active exception to reraise")
-        raise current
+        raise ev.calls.handled[-1]
     error = evaluate(ev, frame, node.exc)
     cause = _NO_CAUSE if node.cause is None else evaluate(ev, frame, node.cause)
     return raise_error(ev, error, cause)
@@ -290,7 +306,8 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
             raise _cannot_leave() from error  # raised in one branch of a graph condition
         _check_caught(ev, error)
         _own(ev, error)
-        ends = truth(ev, leave(type(error), error, None))
+        with ev.calls.handling(error):
+            ends = truth(ev, leave(type(error), error, None))
         if not isinstance(ends, bool):
             raise _cannot_leave() from error
         if not ends:
@@ -353,9 +370,12 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
             raise
         if ev.calls.conditions_of(error, depth) != depth:
             raise _unfinished() from error  # raised in one branch of a graph condition
-        last = run_block(ev, frame, node.finalbody)
+        with ev.calls.handling(error):
+            last = run_block(ev, frame, node.finalbody)
         if last.normal:
             raise
+        if not last.certain:
+            raise _unfinished() from error  # the graph decides whether the error is dropped
         _check_caught(ev, error)
         return last  # the block returned or left a loop, which drops the error
     if not node.finalbody:
@@ -377,7 +397,9 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
     if (acts or not last.normal) and (flow.dead or _may_fail(made, ev.builder.types)):
         raise _unfinished()
-    return flow if flow.dead or last.normal else last
+    if flow.dead or last.normal:
+        return flow
+    return last if last.certain else evaluate_rest(ev, frame, last, lambda: flow)
 
 
 def _unfinished() -> UnsupportedSyntaxError:
@@ -420,11 +442,10 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
             _own(ev, error)
             if handler.name:
                 store(ev, frame, handler.name, error)
-            frame.vars["*error"] = error
             try:
-                return run_block(ev, frame, handler.body)
+                with ev.calls.handling(error):
+                    return run_block(ev, frame, handler.body)
             finally:
-                frame.vars.pop("*error", None)
                 if handler.name and handler.name in frame.vars:  # Python unbinds the name
                     remove(ev, frame, handler.name)
         raise
@@ -435,9 +456,10 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
         or (_checks_indices(made, ev.builder.types) and _catches_index(ev, frame, node))
     ):
         raise _uncaught()  # handlers in the framework expect errors at compile time
-    if flow.normal and node.orelse:
-        return run_block(ev, frame, node.orelse)
-    return flow
+    if flow.certain or not node.orelse:
+        return flow
+    run = functools.partial(run_block, ev, frame, node.orelse)
+    return run() if flow.normal else evaluate_rest(ev, frame, flow, run)
 
 
 def _catches_index(ev: Evaluation, frame: Frame, node: ast.Try) -> bool:

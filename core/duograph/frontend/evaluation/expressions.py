@@ -8,7 +8,7 @@ Python container.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ..source import local_names
@@ -149,79 +149,84 @@ def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Value:
 
 @syntax(ast.GeneratorExp)
 def _generator_expression(ev: Evaluation, frame: Frame, node: ast.GeneratorExp) -> Value:
-    return lazily(ev, lambda: _list_comprehension(ev, frame, node), "GeneratorExp")
+    inners = _comprehend(ev, frame, node)
+    return lazily(ev, (evaluate(ev, inner, node.elt) for inner in inners))
 
 
 @syntax(ast.ListComp)
-def _list_comprehension(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    found: list[Value] = []
-    _comprehend(ev, frame, node, lambda inner: found.append(evaluate(ev, inner, node.elt)))
-    return ev.owned.add(found)
+def _list_comprehension(ev: Evaluation, frame: Frame, node: ast.ListComp) -> Value:
+    inners = _comprehend(ev, frame, node)
+    return ev.owned.add([evaluate(ev, inner, node.elt) for inner in inners])
 
 
 @syntax(ast.SetComp)
 def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Value:
-    found: set[Value] = set()
-    _comprehend(ev, frame, node, lambda inner: found.add(as_key(ev, evaluate(ev, inner, node.elt))))
-    return ev.owned.add(found)
+    inners = _comprehend(ev, frame, node)
+    return ev.owned.add({as_key(ev, evaluate(ev, inner, node.elt)) for inner in inners})
 
 
 @syntax(ast.DictComp)
 def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Value:
     found: dict[Value, Value] = {}
-
-    def add(inner: Frame) -> None:
+    for inner in _comprehend(ev, frame, node):
         key = as_key(ev, evaluate(ev, inner, node.key))
         found[key] = evaluate(ev, inner, node.value)
-
-    _comprehend(ev, frame, node, add)
     return ev.owned.add(found)
 
 
-def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
-    """Trace a comprehension; for each item, call `add` with the frame of its variables."""
+def _comprehend(ev: Evaluation, frame: Frame, node: Value) -> Iterator[Frame]:
+    """Trace a comprehension; return an iterator over the frame of its variables, once per item.
+
+    The outermost iterable is evaluated immediately, everything else when an item is asked for.
+    """
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
-    _generators(ev, frame.inner(names, ev.builder.depth), frame, node.generators, add)
+    inner = frame.inner(names, ev.builder.depth)
+    return _generators(ev, inner, _items(ev, frame, node.generators[0]), node.generators)
 
 
-def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
-    """Trace the `for` and `if` clauses of a comprehension, outermost first.
-
-    Args:
-        ev: the evaluation.
-        inner: the frame with the comprehension's variables.
-        source: the frame in which the iterable of the outermost `for` is evaluated.
-        generators: the clauses.
-        add: function that is called with `inner` if all conditions are true, and adds the item.
-    """
-    first, *rest = generators
-    items = evaluate(ev, source, first.iter)
+def _items(ev: Evaluation, frame: Frame, generator: ast.comprehension) -> Iterator[Value]:
+    """Evaluate the iterable of a `for` clause of a comprehension and return its iterator."""
+    items = evaluate(ev, frame, generator.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):
         raise NeedsValue(
             "comprehension: got a length that is known only when the compiled function runs; "
             "wanted a constant"
         )
-    for item in iterate(ev, items):
+    found: Iterator[Value] = iterate(ev, items)
+    return found
+
+
+def _generators(
+    ev: Evaluation, inner: Frame, items: Iterator[Value], generators: list[ast.comprehension]
+) -> Iterator[Frame]:
+    """Trace the `for` and `if` clauses of a comprehension; yield `inner` once per item.
+
+    Args:
+        ev: the evaluation.
+        inner: the frame with the comprehension's variables.
+        items: the items of the outermost clause.
+        generators: the clauses, outermost first.
+    """
+    first, *rest = generators
+    for item in items:
         assign(ev, inner, first.target, item)
-        kept = True
-        for test in first.ifs:
-            found = condition(ev, inner, test)
-            if not isinstance(found, bool):
-                raise NeedsValue(
-                    "comprehension: got a condition on a Tensor; the length of the result would "
-                    "be unknown"
-                )
-            if not found:
-                kept = False
-                break
-        if not kept:
+        if not all(_is_kept(ev, inner, test) for test in first.ifs):
             continue
         if rest:
-            _generators(ev, inner, inner, rest, add)
+            yield from _generators(ev, inner, _items(ev, inner, rest[0]), rest)
         else:
-            add(inner)
+            yield inner
+
+
+def _is_kept(ev: Evaluation, inner: Frame, test: ast.expr) -> bool:
+    found = condition(ev, inner, test)
+    if not isinstance(found, bool):
+        raise NeedsValue(
+            "comprehension: got a condition on a Tensor; the length of the result would be unknown"
+        )
+    return found
 
 
 # ---- strings ------------------------------------------------------------------------------------

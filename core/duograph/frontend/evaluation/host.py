@@ -228,7 +228,8 @@ def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> 
     if hasattr(kind, "__next__"):
         if objects:
             raise _not_for_python(value)  # evaluated code would advance another iterator
-        if not hasattr(kind, "__length_hint__") or kind is itertools.repeat:
+        is_lazy = id(value) in ev.owned.lazy
+        if not (is_lazy or hasattr(kind, "__length_hint__")) or kind is itertools.repeat:
             raise _not_for_python(value)  # it may have no end
         items = [take_operands(ev, v, found, objects) for v in value]
         return Built(iter, items)
@@ -456,6 +457,7 @@ def run_on_host(
     Returns:
         the results as graph values: one value, a tuple of several, or None.
     """
+    refuse_wrapper(function)
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
     if OBJECT in result_types or not result_types:  # other host calls only convert values

@@ -18,6 +18,7 @@ from .containers import get_item
 from .dispatch import call
 from .host import END_OF_ITERATION
 from .keys import as_key
+from .laziness import check_position
 from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
 
@@ -33,6 +34,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     """
     if isinstance(items, Cell):
         ev.captures.members(items)
+    check_position(ev, items)
     ev.copies.observe(items)
     kind = type(items)
     if kind is set:

@@ -1,13 +1,15 @@
-"""Generator expressions, `map` and `filter`, whose items are all computed in advance.
+"""Generator expressions, `map` and `filter`, and the positions of iterators.
 
-Python computes each item when it is requested. The evaluation computes all items in advance. This
-makes no difference unless computing an item has an effect or raises an error, and such programs are
-refused. `expressions` and `builtin_functions` call `lazily`.
+An iterator that evaluated code made computes each item while compiling, at the time when Python
+would: when it is asked for. A graph condition may decide whether an item is asked for. Then the
+item is computed in advance, which makes no difference unless computing it has an effect or raises
+an error; such programs are refused. The position of the iterator is unknown afterwards, and further
+use of it is refused. `iteration` and the functions that consume iterators call this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from ...errors import DuographError
 from ...ir.values import NeedsValue
@@ -16,30 +18,102 @@ from ..state.evaluation import Evaluation
 from ..state.journal import Changes, Scope
 from ..state.outside import Restart
 from ..types import Value
+from .outside import check_made_here
 
-__all__ = ["lazily"]
+__all__ = ["ahead", "check_position", "lazily", "remaining"]
+
+# Iterators that compute nothing to produce an item.
+_PLAIN: set[type] = {
+    type(iter([])), type(iter(())), type(iter("")), type(iter(range(0))), type(iter({})),
+    type(iter({}.values())), type(iter({}.items())), type(iter(set())),
+}  # fmt: skip
 
 
-def lazily(
-    ev: Evaluation, compute: Callable[[], Iterable[Value]], construct: str
-) -> Iterator[Value]:
-    """Compute all items in advance and return an iterator over them.
+def lazily(ev: Evaluation, items: Iterator[Value], returned: type = list) -> Iterator[Value]:
+    """Record an iterator whose items are computed when they are asked for; return it.
 
     Args:
         ev: the evaluation.
-        compute: function that computes all items.
+        items: the iterator.
+        returned: the class, list or tuple, of what the compiled function returns instead of the
+            iterator.
+    """
+    ev.owned.lazy[id(items)] = returned
+    made: Iterator[Value] = ev.owned.add(items)
+    return made
+
+
+def check_position(ev: Evaluation, items: Value) -> None:
+    """Raise if evaluated code may not take items of an iterator that it made.
+
+    Raises:
+        UnsupportedSyntaxError: a graph condition decides whether it takes the item, or decided how
+            many items it took before.
+    """
+    if hasattr(type(items), "__next__"):
+        check_made_here(ev, items, "iteration")
+        if id(items) in ev.owned.uncertain:
+            raise unsupported(
+                "For",
+                "A condition on a Tensor decides how many items of the iterator are left: iterate "
+                "over a list",
+            )
+
+
+def ahead(ev: Evaluation, items: Iterator[Value], construct: str) -> Iterator[Value]:
+    """Yield the remaining items of an iterator of which a graph condition may take fewer.
+
+    Args:
+        ev: the evaluation.
+        items: the iterator. Further use of it is refused.
         construct: the name of the syntax or function for messages.
 
     Raises:
         UnsupportedSyntaxError: computing an item has an effect, or raises an error.
     """
+    ev.owned.uncertain.add(id(items))
+    ev.keep.append(items)
+    if type(items) in _PLAIN:
+        yield from items
+        return
     known = set(ev.owned.objects)
+    while True:
+        try:
+            item = _without_effects(ev, items, known, construct)
+        except StopIteration:
+            return
+        yield item
+
+
+def remaining(ev: Evaluation, items: Iterator[Value], construct: str) -> list[Value]:
+    """Return the remaining items of an iterator that Python would compute later, or not at all.
+
+    The arguments and errors are those of `ahead`.
+    """
+    return list(ahead(ev, items, construct))
+
+
+def _without_effects(
+    ev: Evaluation, items: Iterator[Value], known: set[int], construct: str
+) -> Value:
+    """Return the next item of an iterator, after checking that computing it had no effect.
+
+    Args:
+        ev: the evaluation.
+        items: the iterator.
+        known: ids of the objects that evaluated code had made before.
+        construct: the name of the syntax or function for messages.
+
+    Raises:
+        StopIteration: there are no more items.
+        UnsupportedSyntaxError: computing the item has an effect, or raises an error.
+    """
     scopes = {id(frame.vars) for frame in ev.calls.frames}
     nodes, had_writes = len(ev.builder.nodes), ev.outside.has_writes
     ev.journal.branches.append({})
     try:
-        items = compute()
-    except (Restart, NeedsValue, DuographError):
+        item = next(items)
+    except (Restart, NeedsValue, DuographError, StopIteration):
         raise
     except Exception as error:
         raise _refused(construct, f"{type(error).__name__} of an item") from error
@@ -50,12 +124,11 @@ def lazily(
     ev.outside.has_writes = had_writes or acts
     if acts or _reaches_outside(ev, changes, known, scopes):
         raise _refused(construct, "an effect of an item")
-    made: Iterator[Value] = ev.owned.add(iter(items))
-    return made
+    return item
 
 
 def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: set[int]) -> bool:
-    """Return whether computing the items changed a variable or object that existed before.
+    """Return whether computing an item changed a variable or object that existed before.
 
     Args:
         ev: the evaluation.

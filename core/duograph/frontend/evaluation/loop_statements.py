@@ -9,6 +9,7 @@ unrolled, because the graph serves other data as well.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Sequence
 
 from ...errors import RefusedError
@@ -25,6 +26,7 @@ from .branches import select
 from .dispatch import evaluate, syntax
 from .graph_loops import graph_loop
 from .iteration import iterate
+from .laziness import ahead
 from .operators import condition
 from .spans import begin_node
 from .targets import assign
@@ -163,7 +165,7 @@ def _after_loop(
         lambda: run_block(ev, frame, orelse),
         "the result",
         ("loop else", "loop"),
-        frame.vars,
+        frame,
     )
 
 
@@ -189,7 +191,10 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
     """Trace a `for` loop over known items, its body once per item; return the loop's `Flow`."""
     state = _LoopState(ev)
     uncertain = False
-    for count, item in enumerate(items):
+    for count in itertools.count():
+        item = next(items, NOTHING)
+        if item is NOTHING:
+            break
         if count > UNROLL_LIMIT:
             raise RefusedError(
                 f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and "
@@ -212,6 +217,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
                 return NORMAL
             if flow.ret is not False or flow.brk is not False:
                 uncertain = True
+                items = ahead(ev, items, "For")
                 state.note(ev, flow)
             continue
 

@@ -53,6 +53,8 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
+        if any(hasattr(type(x), "__next__") and id(x) in ev.owned.objects for x in args):
+            raise _used_up(f) from None
         function: Value = getattr(f, "__func__", f)
         evaluable = _has_evaluable_source(function)
         if ev.strict and not evaluable:
@@ -112,6 +114,16 @@ def _needed_a_value(error: Exception) -> bool:
     """Return whether an error was raised because a call needed a value known only at run time."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
+
+
+def _used_up(f: Value) -> UnsupportedSyntaxError:
+    """Return the error for a call that took items of an iterator before it needed a value."""
+    return UnsupportedSyntaxError(
+        f"{callable_name(f)}: got an iterator over values that are known only when the compiled "
+        "function runs",
+        construct=callable_name(f),
+        remedy="Pass a list",
+    )
 
 
 def _has_evaluable_source(function: Value) -> bool:

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
+from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
-from ..types import Value
+from ..types import Flag, Value
 from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph, pairs
 from ..values.symbols import without_symbols
 from .branches import select
+from .containers import plain_index
 from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
 from .identity import compare_all, identical, known_identical
 from .iteration import iterate
 from .keys import look_up
+from .laziness import remaining
 from .native import native
 from .outside import (
     ask,
@@ -59,6 +62,7 @@ IN_PLACE: dict[type, Callable[..., Value]] = {
 
 
 _IN_PLACE = {*IN_PLACE.values()}
+_REPEAT = {operator.mul, operator.imul}  # of a sequence by a number
 
 
 _UNARY: dict[type, Callable[..., Value]] = {
@@ -110,6 +114,8 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
             for x, y in pairs(*operands):
                 known_identical(ev, x, y)
         found = overloaded(ev, function, operands)
+        if found is NotImplemented and function in _REPEAT:
+            operands = tuple([plain_index(ev, x) for x in operands])
         if found is NotImplemented and any(_may_hold_outside(ev, x) for x in operands):
             return apply_outside(ev, function, operands)
     if found is NotImplemented:
@@ -331,27 +337,58 @@ def _contains(ev: Evaluation, y: Value, x: Value) -> Value:
     return as_python_bool(ev, _contained(ev, x, y))
 
 
+def _has_own_equality(value: Value) -> bool:
+    return user_method(value, "__eq__") is not None
+
+
+def _found_among(ev: Evaluation, x: Value, items: Iterator[Value]) -> Value:
+    """Return whether one of the items is `x` or equals it, as a Python bool or graph bool.
+
+    Items are compared in order up to the first that is found, as Python does.
+    """
+    found: Value = False
+    while True:
+        item = next(items, _END)
+        if item is _END:
+            return found
+        if known_identical(ev, x, item):
+            return True
+        equal = truth(ev, apply(ev, operator.eq, item, x))
+        if found is False and not isinstance(equal, bool):
+            rest = remaining(ev, items, "in")
+            if any(map(_has_own_equality, (x, *rest))):  # comparing one may have effects
+                return _true_or_among(ev, equal, x, rest)
+            items = iter(rest)
+        found = either(found, equal)
+        if found is True:
+            return True
+
+
+def _true_or_among(ev: Evaluation, flag: Flag, x: Value, items: list[Value]) -> Value:
+    """Return whether `flag` is true or one of the items is `x`; a branch compares the items."""
+    return select(
+        ev,
+        flag,
+        lambda: as_flag(True),
+        lambda: as_flag(_found_among(ev, x, iter(items))),
+        "in",
+    )
+
+
+_END = object()
+
+
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     """Trace the membership test `x in y`; return a Python bool or a bool of the graph."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     ev.copies.observe(y)
+    if hasattr(type(y), "__next__") and id(y) in ev.owned.objects:
+        return _found_among(ev, x, iterate(ev, y))
     sequence = isinstance(y, tuple) or (isinstance(y, list) and not is_outside(ev, y))
     own = sequence and any([special_method(ev, v, "__eq__") for v in (x, *y)])
     if sequence and (own or depends_on_graph(x) or depends_on_graph(y)):
-        found: Value = False
-
-        for item in y:
-            if known_identical(ev, x, item):
-                return True
-            if own:
-                equal = apply(ev, operator.eq, item, x)
-            else:
-                equal = native(ev, operator.eq, (x, item), {})
-            found = either(found, truth(ev, equal))
-            if found is True:
-                return True
-        return found
+        return _found_among(ev, x, iter(tuple(y)))
     method = special_method(ev, y, "__contains__")
     if method is not None:
         return truth(ev, call(ev, method, (y, x), {}))

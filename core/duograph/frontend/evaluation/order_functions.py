@@ -11,7 +11,8 @@ import functools
 import operator
 from collections.abc import Callable
 
-from ...ir.values import GraphObject
+from ...ir.values import GraphObject, NeedsValue
+from ..libraries import user_method
 from ..state.evaluation import Evaluation
 from ..types import Flag, Value
 from ..values.nested import depends_on_graph
@@ -19,6 +20,7 @@ from .branches import select
 from .dispatch import call, replaces
 from .host import run_on_host
 from .iteration import iterate
+from .laziness import ahead
 from .native import native
 from .operators import apply
 from .outside import settle
@@ -33,7 +35,7 @@ def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
 
     def find(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         key = kwargs.get("key")
-        if set(kwargs) - {"key", "default"} or not args:
+        if set(kwargs) - {"key", "default"} or not args or ("default" in kwargs and args[1:]):
             return native(ev, python, args, kwargs)
         items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
         if key is None and all(isinstance(x, (int, float, str)) for x in items):
@@ -88,18 +90,25 @@ def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
         negate: whether to look for an item that is false.
     """
     found: Value = False
-    for x in iterate(ev, items):
+    rest = iterate(ev, items)
+    while True:
+        x = next(rest, _EMPTY)
+        if x is _EMPTY:
+            return found
         flag = truth(ev, x)
+        if found is False and not isinstance(flag, bool):
+            rest = ahead(ev, rest, "all" if negate else "any")  # Python may stop here
         found = either(found, negated(flag) if negate else flag)
         if found is True:
-            break
-    return found
+            return found
 
 
 @replaces(sum)
 def _sum(ev: Evaluation, items: Value, start: Value = 0) -> Value:
     if isinstance(items, GraphObject):
         return run_on_host(ev, sum, (items, start), {}, "sum")
+    if isinstance(start, (str, bytes, bytearray)):
+        return native(ev, sum, ((), start), {})  # an error
     total = start
     for x in iterate(ev, items):
         total = apply(ev, operator.add, total, x)
@@ -125,11 +134,29 @@ def _sorted(ev: Evaluation, items: Value, /, **kwargs: Value) -> Value:
     listed = list(iterate(ev, items))
     key = kwargs.pop("key", None)
     ranks = listed if key is None else [call(ev, key, (x,), {}) for x in listed]
+    if any(user_method(r, name) is not None for r in ranks for name in ("__lt__", "__gt__")):
+        ranked = [_Rank(ev, r, i) for i, r in enumerate(ranks)]
+        return ev.owned.add([listed[r.position] for r in sorted(ranked, **kwargs)])
     if depends_on_graph(ranks) or depends_on_graph(kwargs) or not settle(ev, ranks):
         pairs = (listed, ranks, kwargs)
         return run_on_host(ev, _sorted_by, pairs, {}, "sorted")
     order = native(ev, sorted, (range(len(ranks)),), {**kwargs, "key": ranks.__getitem__})
     return ev.owned.add([listed[i] for i in order])
+
+
+class _Rank:
+    """A sort key of a user's class, whose comparison is evaluated, with the item's position."""
+
+    def __init__(self, ev: Evaluation, value: Value, position: int) -> None:
+        self.ev = ev
+        self.value = value
+        self.position = position
+
+    def __lt__(self, other: _Rank) -> bool:
+        first = truth(self.ev, apply(self.ev, operator.lt, self.value, other.value))
+        if not isinstance(first, bool):
+            raise NeedsValue("sorted: got a comparison that is known only when the function runs")
+        return first
 
 
 def _sorted_by(items: list[Value], ranks: list[Value], kwargs: dict[str, Value]) -> list[Value]:

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from ...errors import UnsupportedSyntaxError
-from ...ir.values import GraphObject
+from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
 from ..libraries import is_users_class
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.flow import NORMAL, Flow
+from ..values.ranges import GraphRange
 from .attributes import get_attribute
 from .blocks import run_block
 from .branches import select
@@ -35,10 +36,9 @@ Names: TypeAlias = dict[str, Value]  # what a pattern binds
 Pairs: TypeAlias = Iterable[tuple[Value, Value]]  # values, each with its pattern
 
 
-# Flags of classes that sequence and mapping patterns match.
-_SEQUENCE, _MAPPING = 1 << 5, 1 << 6
-# Flag of built-in classes whose one positional pattern is matched against the object itself.
-_MATCH_SELF = 1 << 22
+# Flags of classes that sequence and mapping patterns match, and of those, such as `int`, whose only
+# positional part is the object itself.
+_SEQUENCE, _MAPPING, _MATCHES_ITSELF = 1 << 5, 1 << 6, 1 << 22
 
 
 class _Rest:
@@ -87,7 +87,7 @@ def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value])
         lambda: _cases(ev, frame, subject, cases[1:]),
         "the result",
         ("next case", "case"),
-        frame.vars,
+        frame,
     )
 
 
@@ -211,6 +211,8 @@ def _flag_of(kind: type, flag: int) -> bool:
 
 
 def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
+    if isinstance(subject, GraphRange):
+        raise NeedsValue("match: got a range whose length is known only when the function runs")
     if type(subject) is not list and not isinstance(subject, tuple):
         if isinstance(subject, Tensor) or not _has_flag(ev, subject, _SEQUENCE):
             return False
@@ -254,17 +256,12 @@ def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: 
         raise _refused("got an object that only Python knows, to be taken apart inside jit")
     ev.captures.class_attribute(cls, "__match_args__")
     attributes = list(getattr(cls, "__match_args__", ()))
-    n, whole = len(pattern.patterns), not attributes and bool(cls.__flags__ & _MATCH_SELF)
-    wanted = 1 if whole else len(attributes)
-    if n > wanted:
-        raise TypeError(
-            f"{cls.__name__}() accepts {wanted} positional sub-pattern"
-            f"{'' if wanted == 1 else 's'} ({n} given)"
-        )
-    found = not (n and whole) or matches(ev, frame, subject, pattern.patterns[0], names)
-    if found is False:
-        return False
+    matches_itself = not attributes and bool(cls.__flags__ & _MATCHES_ITSELF)
+    _check_parts(cls, pattern, 1 if matches_itself else len(attributes))
     pairs = [*zip(attributes, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
+    found = True
+    if matches_itself and pattern.patterns:  # such as `int(v)`
+        found = matches(ev, frame, subject, pattern.patterns[0], names)
     for name, inner in pairs:
         try:
             with ev.journal.catching():
@@ -275,3 +272,13 @@ def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: 
         if found is False:
             break
     return found
+
+
+def _check_parts(cls: type, pattern: Value, most: int) -> None:
+    """Raise TypeError if a class pattern has more than `most` positional parts."""
+    given = len(pattern.patterns)
+    if given > most:
+        raise TypeError(
+            f"{cls.__name__}() accepts {most} positional sub-pattern{'s' if most != 1 else ''} "
+            f"({given} given)"
+        )

@@ -99,5 +99,5 @@ def _if(ev: Evaluation, frame: Frame, node: ast.If) -> Flow:
         lambda: run_block(ev, frame, node.body),
         lambda: run_block(ev, frame, node.orelse),
         "the result",
-        own=frame.vars,
+        own=frame,
     )

@@ -7,6 +7,7 @@ journal (the undo log of the evaluation), so that the writes of a branch can be 
 from __future__ import annotations
 
 import ast
+import itertools
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ...tensor import Tensor
 from ..diagnostics import unsupported
+from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -63,8 +65,9 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(ev, value):
         raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
-    items = list(iterate(ev, value))
     stars = [i for i, x in enumerate(targets) if isinstance(x, ast.Starred)]
+    wanted = None if stars else len(targets) + 1  # Python asks for one more
+    items = list(itertools.islice(iterate(ev, value), wanted))
     if not stars:
         if len(items) > len(targets):
             raise ValueError(f"too many values to unpack (expected {len(targets)})")
@@ -138,6 +141,11 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
         value: the value of the right side.
     """
     kind = type(node.op)
+    reflected = f"__r{BINARY[kind].__name__.strip('_')}__"
+    arrays = (Tensor, np.ndarray, np.generic)
+    if type(old) is list and (isinstance(value, arrays) or user_method(value, reflected)):
+        # the method of the right side comes before that of the list
+        return apply(ev, IN_PLACE[kind], old, value)
     if type(old) is list and kind is ast.Add:
         call(ev, old.extend, (value,), {})
         return old

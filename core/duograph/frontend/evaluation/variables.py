@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from types import CellType
+import functools
+from types import CellType, FunctionType
 
 from ...tensor import Tensor
 from ..diagnostics import unsupported
@@ -41,7 +42,7 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
         if name in found.locals:
             value = found.vars.get(name, MISSING)
             if value.__class__ in (Undefined, Maybe, Unjoined) or value is MISSING:
-                return _unbound(ev, found, name, value)
+                return _unbound(ev, found, name, value, found.function is frame.function)
             return value
         if name in found.source.globals:
             break
@@ -53,12 +54,19 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
     return _load_global(ev, frame, name)
 
 
-def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
+def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value, local: bool) -> Value:
     """Return the value of a variable marked `Maybe`, and append a check that it is bound.
 
     The check raises UnboundLocalError when the graph runs. The variable loses its mark, so that
     later reads need no check. Any other mark raises an error immediately: UnboundLocalError for a
     variable that is certainly unbound, or the error that an `Unjoined` holds.
+
+    Args:
+        ev: the evaluation.
+        frame: the frame of the function that binds the variable.
+        name: the name of the variable.
+        value: its mark, or MISSING.
+        local: whether that function reads it, not a nested function.
     """
     if isinstance(value, Maybe):
         where = name
@@ -76,12 +84,25 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
     if isinstance(value, Unjoined):
         raise value.error
     if isinstance(value, Undefined):
+        if ev.journal.tries:  # code that catches the error would catch it for either branch
+            raise unsupported(
+                "Try", f"A condition on a Tensor decides whether {name!r} is bound: bind it before"
+            )
         raise UnboundLocalError(
             f"local variable '{name}' referenced before assignment: it is not bound in the "
             f"{value.where!r} branch of a condition on a Tensor; bind it there, or before the "
             "condition"
         )
-    raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
+    if local:
+        raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
+    raise _unbound_free_variable(name)
+
+
+def _unbound_free_variable(name: str) -> NameError:
+    return NameError(
+        f"cannot access free variable '{name}' where it is not associated with a value in "
+        "enclosing scope"
+    )
 
 
 def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
@@ -95,14 +116,12 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
     """
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
+        ev.journal.note_read("item", ev.outside.values, key)
         return ev.outside.values[key]
     try:
         value = cell.cell_contents
     except ValueError:
-        raise NameError(
-            f"cannot access free variable '{name}' where it is not associated with a value in "
-            "enclosing scope"
-        ) from None
+        raise _unbound_free_variable(name) from None
     return read_outside(ev, "cell", cell, None, value, name)
 
 
@@ -118,6 +137,7 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
+        ev.journal.note_read("item", ev.outside.values, key)
         value = ev.outside.values[key]
         if value is not MISSING:
             return value
@@ -154,6 +174,7 @@ def read_outside(
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     if key in ev.outside.written:
         if type(value) in (bool, int, float):
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
@@ -166,7 +187,10 @@ def read_outside(
         ev.captures.add(kind, owner, name, value, label)
         ev.outside.constants[key] = value
     ev.keep.append(owner)
-    return ev.copies.imported(value, label)
+    copy = ev.copies.imported(value, label)
+    if copy is not value:
+        ev.journal.note_read(type(copy).__name__, copy)
+    return copy
 
 
 def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
@@ -181,6 +205,7 @@ def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: st
         label: the name for messages.
     """
     key = (kind, id(owner), name)
+    ev.journal.note_read("item", ev.outside.values, key)
     ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
     ev.outside.constants[key] = MISSING
     ev.keep.append(owner)
@@ -230,8 +255,11 @@ def write_outside(
         append_effect(
             ev, lambda v: setattr(owner, "cell_contents", v), (value,), f"set {label}", objects=True
         )
-    else:
-        append_effect(ev, lambda v: setattr(owner, name, v), (value,), f"set {label}", objects=True)
+    else:  # a `__setattr__` of the user has been evaluated, down to `object.__setattr__`
+        setter: Value = type(owner).__setattr__
+        own = isinstance(setter, FunctionType) and not is_framework(setter.__module__)
+        run = functools.partial(object.__setattr__ if own else setattr, owner, name)
+        append_effect(ev, run, (value,), f"set {label}", objects=True)
 
 
 def _outside_now(kind: str, owner: Value, name: Value) -> Value:

@@ -113,9 +113,11 @@ class StagedBuilder(GraphBuilder):
         A Python number gets the dtype `like` if that dtype can hold numbers of its kind, otherwise
         its default dtype.
         """
-        if isinstance(value, GraphTensor):
-            return self.bring(value)
         evaluation = self.evaluation
+        if isinstance(value, GraphTensor):
+            if evaluation.journal.reads is not None and value._builder is not self:
+                evaluation.journal.note_read("tensor", value)
+            return self.bring(value)
         if isinstance(value, Tensor):
             inputs = evaluation.inputs
             if id(value) in evaluation.owned.tensors and id(value) not in inputs.slots:
@@ -131,7 +133,9 @@ class StagedBuilder(GraphBuilder):
 
     def present_value(self, tensor: Tensor) -> Value:
         """Return the value of an eager tensor at this point of the program, as a graph value."""
-        return self.bring(self.evaluation.inputs.slot(tensor).current)
+        slot = self.evaluation.inputs.slot(tensor)
+        self.evaluation.journal.note_read("slot", slot)
+        return self.bring(slot.current)
 
     def copy_of(self, value: Tensor) -> Value:
         """Return a new graph tensor with the value that a tensor has now.

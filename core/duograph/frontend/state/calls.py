@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections.abc import Iterator
 from types import CellType
 from typing import TYPE_CHECKING
 
@@ -107,6 +109,8 @@ class CallStack:
             object, which may be raised again later: nothing is stored on it.
         raised_outside: exceptions from outside the function that evaluated code raised, by id.
         open_cells: the Cells that are being called, outermost first.
+        handled: the exceptions whose `except` clauses, `finally` blocks or `__exit__` calls are
+            being traced, outermost first.
     """
 
     def __init__(self) -> None:
@@ -115,6 +119,16 @@ class CallStack:
         self.trails: dict[int, ErrorTrail] = {}
         self.raised_outside: dict[int, BaseException] = {}
         self.open_cells: list[Cell] = []
+        self.handled: list[BaseException] = []
+
+    @contextlib.contextmanager
+    def handling(self, error: BaseException) -> Iterator[None]:
+        """Return a context manager for tracing code that runs while `error` is handled."""
+        self.handled.append(error)
+        try:
+            yield
+        finally:
+            self.handled.pop()
 
     def conditions_of(self, error: BaseException, default: int) -> int:
         """Return how many graph conditions surrounded the code that raised an error.

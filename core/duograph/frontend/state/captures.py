@@ -27,7 +27,7 @@ from .journal import MISSING
 
 __all__ = [
     "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
-    "has_hooks", "hooks_of", "same", "same_answer",
+    "has_hooks", "hooks_of", "same", "same_answer", "tensor_hooks_of",
 ]  # fmt: skip
 
 _HEAP_TYPE = 1 << 9  # flag of a class that a `class` statement made
@@ -89,6 +89,7 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
     "type": _type_at,
     "hooks": lambda owner, name: hooks_of(owner),
+    "tensor hooks": lambda owner, name: tensor_hooks_of(owner),
     "members": lambda owner, name: members_of(owner),
     "answer": answer,
 }
@@ -102,8 +103,9 @@ class Capture:
             "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
             dict of a class), "class" (of an object), "bases" (of a class: its MRO), "entries" (of a
             list, dict or set), "contents" (of an array or a tensor), "form" (shape and dtype of a
-            tensor), "members" and "hooks" (of a Cell), "type" (of a location that the function
-            writes), "answer" (of calling `owner` with the arguments `name`).
+            tensor), "members" and "hooks" (of a Cell), "tensor hooks" (of a Tensor), "type" (of a
+            location that the function writes), "answer" (of calling `owner` with the arguments
+            `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
@@ -257,6 +259,11 @@ def hooks_of(cell: Cell) -> tuple[Value, ...]:
             found += (number, hook)
         found.append("end")
     return (*found, *sorted(cell._forward_hooks_always))
+
+
+def tensor_hooks_of(tensor: Tensor) -> tuple[Value, ...]:
+    """Return the gradient hooks that are registered on a tensor."""
+    return tuple(getattr(tensor, "_hooks", ()))
 
 
 def members_of(cell: Cell) -> tuple[Value, ...]:

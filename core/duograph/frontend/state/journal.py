@@ -10,11 +10,13 @@ import contextlib
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
+from ...ir.values import HostValue
+from ...tensor import Tensor
 from ..types import Value
 
-__all__ = ["MISSING", "Changes", "Journal", "Key", "Location", "Scope"]
+__all__ = ["MISSING", "Changes", "Journal", "Key", "Location", "Scope", "written_for_bprop"]
 
 
 class _Missing:
@@ -92,10 +94,24 @@ class Location(NamedTuple):
             owner.current = value
 
 
+_CONTAINERS = ("list", "dict", "set")
 # Identifies a location: (kind, id of the owner, name).
 Key: TypeAlias = tuple[str, int, Hashable]
 # Per location that a branch wrote: the location, and its content at the end of the branch.
 Changes: TypeAlias = dict[Key, tuple[Location, Value]]
+
+
+def written_for_bprop(cell: str) -> UnsupportedSyntaxError:
+    """Return the error for a write to what a user's `bprop` reads when the derivative is computed.
+
+    `cell` is the name of the class with the `bprop`.
+    """
+    return UnsupportedSyntaxError(
+        f"{cell}: its bprop reads a Parameter or an object that the function writes after the "
+        "call; uncompiled code runs the bprop later, with the written value",
+        construct="bprop",
+        remedy="Pass the value as an input, write after the derivative, or do not compile",
+    )
 
 
 class Journal:
@@ -106,12 +122,20 @@ class Journal:
             {} opens a branch; `keep` or `roll_back` ends it.
         conditions: number of open branches and loops whose condition the graph computes.
         tries: for each open `try` block with handlers, the value of `conditions` at its start.
+        reads: the locations that the `bprop` being traced has read; None outside of a `bprop`.
+        late_reads: location that a user's `bprop` reads -> (owner, what reads it). Uncompiled code
+            runs a `bprop` when the derivative is computed. A write before that is refused, because
+            the graph has the value from the time of the call.
+        derivatives: number of derivatives whose function is being traced.
     """
 
     def __init__(self) -> None:
         self.branches: list[Changes] = [{}]
         self.conditions = 0
         self.tries: list[int] = []
+        self.reads: dict[Key, Value] | None = None
+        self.late_reads: dict[Key, tuple[Value, str]] = {}
+        self.derivatives = 0
 
     @contextlib.contextmanager
     def catching(self) -> Iterator[None]:
@@ -133,9 +157,49 @@ class Journal:
         """
         writes = self.branches[-1]
         key = (kind, id(owner), name)
+        if key in self.late_reads:
+            raise written_for_bprop(self.late_reads[key][1])
         if key not in writes:
             location = Location(kind, owner, name)
             writes[key] = (location, location.read())
+
+    def note_read(self, kind: str, owner: Value, name: Value = None) -> None:
+        """Record a read of a location, if a user's `bprop` is being traced.
+
+        The arguments are the parts of a `Location`. The items of lists, dicts and sets count as
+        read with the container.
+        """
+        if self.reads is None:
+            return
+        self.reads[kind, id(owner), name] = owner
+        if kind in _CONTAINERS:
+            for item in owner.values() if kind == "dict" else owner:
+                self.note_contents(item)
+
+    def note_contents(self, value: Value) -> None:
+        """Record a read of everything that a container or an object holds, as `note_read` does."""
+        kind = type(value)
+        if kind in (list, dict, set):
+            self.note_read(kind.__name__, value)
+        elif isinstance(value, tuple):
+            for item in value:
+                self.note_contents(item)
+        elif not isinstance(value, (Tensor, HostValue, type)) and hasattr(value, "__dict__"):
+            for name in vars(value):
+                self.note_read("attribute", value, name)
+
+    @contextlib.contextmanager
+    def bprop(self) -> Iterator[dict[Key, Value]]:
+        """Return a context manager for tracing a user's `bprop`; it yields the locations read."""
+        outer = self.reads
+        found: dict[Key, Value] = {}
+        self.reads = found
+        try:
+            yield found
+        finally:
+            self.reads = outer
+            if outer is not None:
+                outer.update(found)
 
     def write(self, location: Location, value: Value) -> None:
         """Set the content of a `Location` after saving its earlier content in the undo log."""

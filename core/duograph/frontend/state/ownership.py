@@ -31,6 +31,9 @@ class Ownership:
         chosen: id of the list or dict that represents the chosen one after the condition -> the
             candidates. The representative is another object than the candidates; its contents are
             those of the chosen one.
+        lazy: ids of iterators whose items are computed when they are asked for, such as a generator
+            expression -> the class, list or tuple, of what a compiled function returns instead.
+        uncertain: ids of iterators of which a graph condition decides how many items are left.
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,8 @@ class Ownership:
         self.kept: set[int] = set()
         self.ambiguous: dict[int, Value] = {}
         self.chosen: dict[int, list[Value]] = {}
+        self.lazy: dict[int, type] = {}
+        self.uncertain: set[int] = set()
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that evaluated code made `value`, at the present graph depth; return it.

@@ -38,6 +38,16 @@ class GraphRange:
     def __len__(self) -> int:
         raise NeedsValue("range: got a length that is known only when the compiled function runs")
 
+    def _unknown(self, *_: Value) -> Value:
+        raise NeedsValue("range: got a bound that is known only when the compiled function runs")
+
+    # What else Python can ask a range; without these a `range` would answer like any object.
+    __iter__ = __getitem__ = __contains__ = __eq__ = __ne__ = __repr__ = __format__ = _unknown
+    __reversed__ = __array__ = index = count = _unknown
+
+    def __hash__(self) -> int:
+        raise NeedsValue("range: got a bound that is known only when the compiled function runs")
+
     def holds(self, i: Value) -> Flag:
         """Return whether the number `i` is before the end of the range, as a Python or graph bool.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from ...dtype import DType, float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...op import Op
 from ...ops import collective_primitives as primitives
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "async_flag", "averaged", "check_reduction", "communicated", "fits",
            "host_array", "in_graph", "joined", "members", "part_lengths", "peer_of", "put",
-           "put_parts", "tensor_list", "tensor_of", "with_axis"]  # fmt: skip
+           "put_parts", "tensor_list", "tensor_of", "widened", "with_axis"]  # fmt: skip
 
 _REDUCTIONS = ("sum", "prod", "max", "min", "avg")
 
@@ -52,9 +53,9 @@ class Work:
         Raises:
             RuntimeError: ranks call different collectives, or one does not answer.
         """
-        finish, self._finish = self._finish, None
-        if finish is not None:
-            finish()
+        if self._finish is not None:
+            self._finish()  # if it raises, the next call raises too
+            self._finish = None
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -296,6 +297,14 @@ def put(output: Tensor, value: Tensor) -> None:
         output.copy_(value)
 
 
-def averaged(x: Tensor, op: str, size: int) -> Tensor:
-    """Return x divided by the number of ranks if `op` is ``"avg"``, else x."""
-    return x / size if op == "avg" and size > 1 else x
+def widened(x: Tensor, op: str) -> Tensor:
+    """Return the operand of a reduction: for ``"avg"`` of 16 bits or fewer, x in float32.
+
+    The sum of such numbers may be too large for their dtype, although their average is not.
+    """
+    return x.astype(float32) if op == "avg" and x.itemsize <= 2 else x
+
+
+def averaged(x: Tensor, op: str, size: int, dtype: DType) -> Tensor:
+    """Return a sum x of `size` ranks in `dtype`, divided by `size` if `op` is ``"avg"``."""
+    return (x / size if op == "avg" and size > 1 else x).astype(dtype)

@@ -28,6 +28,7 @@ from .calls import (
     put,
     tensor_list,
     tensor_of,
+    widened,
     with_axis,
 )
 
@@ -66,8 +67,8 @@ def all_reduce(
     tensor_of("all_reduce", "tensor", tensor)
     check_reduction("all_reduce", op, tensor)
     return communicated(
-        primitives.all_reduce, tensor, found,
-        lambda out: put(tensor, averaged(out, op, found.size)),
+        primitives.all_reduce, widened(tensor, op), found,
+        lambda out: put(tensor, averaged(out, op, found.size, tensor.dtype)),
         async_flag("all_reduce", async_op), reduction=_reduction(op), size=found.size,
     )  # fmt: skip
 
@@ -98,10 +99,10 @@ def reduce(
 
     def finish(out: Tensor) -> None:
         if found.rank == root:
-            put(tensor, averaged(out, op, found.size))
+            put(tensor, averaged(out, op, found.size, tensor.dtype))
 
     return communicated(
-        primitives.reduce_to, tensor, found, finish, async_flag("reduce", async_op),
+        primitives.reduce_to, widened(tensor, op), found, finish, async_flag("reduce", async_op),
         root=root, here=found.rank == root, reduction=_reduction(op),
     )  # fmt: skip
 
@@ -154,10 +155,10 @@ def _scattered(
     """
 
     def finish(part: Tensor) -> None:
-        put(output, reshape(averaged(part, op, group.size), output.shape))
+        put(output, reshape(averaged(part, op, group.size, output.dtype), output.shape))
 
     return communicated(
-        primitives.reduce_scatter_rows, x, group, finish, async_flag(owner, async_op),
+        primitives.reduce_scatter_rows, widened(x, op), group, finish, async_flag(owner, async_op),
         lengths=lengths, rows=lengths[group.rank], reduction=_reduction(op),
     )  # fmt: skip
 

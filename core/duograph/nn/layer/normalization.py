@@ -210,8 +210,8 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all ranks (`mindspore.nn.SyncBatchNorm`).
 
-    In training, mean and variance are those of the batches of all ranks together, which must have
-    equal shapes. With one rank it is the same as BatchNorm.
+    In training, mean and variance are those of the batches of all ranks together, whose sizes may
+    differ. With one rank it is the same as BatchNorm.
 
     Args:
         process_groups: lists of ranks that share their statistics; each rank is in one at most.
@@ -252,7 +252,7 @@ class SyncBatchNorm(_BatchNorm):
     def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if self.group_size == 1:
             return super()._trained(x)
-        return synchronized(x, self.gamma, self.beta, self.eps, self.group, self.group_size)
+        return synchronized(x, self.gamma, self.beta, self.eps, self.group)
 
 
 def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> str:
@@ -287,22 +287,25 @@ def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> 
 
 
 def synchronized(
-    x: Tensor, gamma: Tensor, beta: Tensor, eps: float, group: str, size: int
+    x: Tensor, gamma: Tensor, beta: Tensor, eps: float, group: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise channels with the statistics of all ranks; return (result, mean, variance).
 
     Args:
-        x: Tensor (N, C, ...), of the same shape on all ranks.
+        x: Tensor (N, C, ...), with the same C on all ranks.
         gamma, beta: scale and offset (C,).
         eps: number that is added to the variance.
         group: name of the group of ranks.
-        size: number of ranks in the group.
     """
     axes = tuple(i for i in range(x.ndim) if i != 1)
     shape = tuple(-1 if i == 1 else 1 for i in range(x.ndim))
     wide = x.astype(float32)
-    count = size * (x.size // x.shape[1])
-    (total,) = reduced("SyncBatchNorm", [wide.sum(axes)], "sum", group)
+    own = x.size // x.shape[1]
+    zero = ops.zeros((1,), float32)
+    # in two numbers, since float32 counts no further than 2 ** 24
+    counted = ops.concat([zero + own // 4096, zero + own % 4096])
+    total, counts = reduced("SyncBatchNorm", [wide.sum(axes), counted], "sum", group)
+    count = counts[0] * 4096 + counts[1]
     mean = total / count
     centred = wide - mean.reshape(shape)
     (squares,) = reduced("SyncBatchNorm", [(centred * centred).sum(axes)], "sum", group)

@@ -9,6 +9,7 @@ eager mode `TrainOneStepCell` starts a bucket as soon as the tape has its gradie
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -144,10 +145,12 @@ class DistributedGradReducer(Cell):
 
 
 class EarlyReduction:
-    """Combines gradients in buckets, in the order in which the tape completes them.
+    """Combines gradients in buckets while the tape computes them, the last weights first.
 
-    The tape reports each gradient (`autodiff.tape.LeafListener`). The reduction of a full bucket
-    starts immediately; the tape advances its transfers between kernels. `finish` waits.
+    The tape reports each gradient (`autodiff.tape.LeafListener`). A bucket starts when its
+    gradients and all buckets before it are there; the tape advances its transfers between kernels.
+    `finish` waits. Buckets and their order follow from the weights alone: ranks that run other
+    branches know gradients in another order, and would add those of different weights.
     """
 
     def __init__(
@@ -158,10 +161,22 @@ class EarlyReduction:
     ) -> None:
         self.reducer, self.weights = reducer, weights
         self.group = world().group("DistributedGradReducer", reducer.group)
-        self.sharded = (False,) * len(weights) if sharding is None else sharding.sharded
+        sharded = (False,) * len(weights) if sharding is None else sharding.sharded
         self.reported: dict[int, Handle] = {}
-        self.open: dict[bool, list[int]] = {False: [], True: []}  # by whether parts are wanted
+        self.waiting = deque(self._buckets(sharded))
         self.started: list[tuple[Started, list[int]]] = []
+
+    def _buckets(self, sharded: Sequence[bool]) -> list[tuple[bool, list[int]]]:
+        """Return the buckets in the order of their start: (whether parts are wanted, positions)."""
+        found: list[tuple[bool, list[int]]] = []
+        open_: dict[bool, list[int]] = {False: [], True: []}
+        for i in reversed(range(len(self.weights))):
+            bucket = open_[sharded[i]]
+            bucket.append(i)
+            if sum(self.weights[k].size * self.weights[k].itemsize for k in bucket) >= EARLY_BYTES:
+                found.append((sharded[i], bucket))
+                open_[sharded[i]] = []
+        return found + [(kind, bucket) for kind, bucket in open_.items() if bucket]
 
     def __enter__(self) -> EarlyReduction:
         thread_state.leaf_listener = self
@@ -171,16 +186,12 @@ class EarlyReduction:
         thread_state.leaf_listener = None
 
     def complete(self, position: int, handle: Handle) -> None:
-        """Add the finished gradient of weight number `position` to its bucket; start a full bucket.
+        """Note the finished gradient of weight number `position`; start the buckets it completes.
 
         `handle` is the gradient's buffer.
         """
         self.reported[position] = handle
-        sharded = self.sharded[position]
-        bucket = self.open[sharded]
-        bucket.append(position)
-        if sum(self.weights[i].size * self.weights[i].itemsize for i in bucket) >= EARLY_BYTES:
-            self._start(sharded)
+        self._start_complete()
 
     def poll(self) -> None:
         """Advance the transfers of the started buckets, without blocking."""
@@ -198,9 +209,7 @@ class EarlyReduction:
                 if grad._type.device is None:
                     materialise(grad)
                 self.reported[i] = grad._buf
-                self.open[self.sharded[i]].append(i)
-        for sharded in (False, True):
-            self._start(sharded)
+        self._start_complete()
         found: list[Any] = [None] * len(grads)
         for started, positions in self.started:
             for i, array in zip(positions, started.finish(), strict=True):
@@ -211,10 +220,11 @@ class EarlyReduction:
                 found[i] = Tensor._make(kind.on(device), buffer)
         return self.reducer.scaled(found)
 
-    def _start(self, sharded: bool) -> None:
-        positions, self.open[sharded] = self.open[sharded], []
-        if not positions:
-            return
+    def _start_complete(self) -> None:
+        while self.waiting and all(i in self.reported for i in self.waiting[0][1]):
+            self._start(*self.waiting.popleft())
+
+    def _start(self, sharded: bool, positions: list[int]) -> None:
         arrays = []
         for i in positions:
             kind = self.weights[i]._type

@@ -20,6 +20,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
+from ...status_line import duration_text
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
 from .monitors import History, LossMonitor, TimeMonitor, loss_of
@@ -124,7 +125,7 @@ class ProgressMonitor(Callback):
             left = (p.batch_num - p.cur_step_num) / rate
             self._redraw(
                 f"evaluation {_of(p.cur_step_num, p.batch_num)}  {_number(rate)} steps/s  "
-                f"{_duration(left)} left"
+                f"{duration_text(left)} left"
             )
 
     def on_eval_end(self, run_context: RunContext) -> None:
@@ -158,10 +159,10 @@ class ProgressMonitor(Callback):
             facts[name if name != "loss" else "eval loss"] = text
         steps = p.cur_step_num - self._first
         facts["steps/s"] = _number(steps / max(now - self._began, 1e-9))
-        facts["time"] = _duration(spent)
+        facts["time"] = duration_text(spent)
         total = p.epoch_num * p.batch_num - self._first
         if known and steps:
-            facts["left"] = _duration((now - self._began) / steps * max(total - steps, 0))
+            facts["left"] = duration_text((now - self._began) / steps * max(total - steps, 0))
         return facts
 
     def _row(self, p: RunParameters, loss: object, now: float) -> str:
@@ -231,17 +232,6 @@ def _metric(value: object) -> str:
     if array.dtype.kind == "f" and array.size <= 4:
         return " ".join(_number(float(v)) for v in array.reshape(-1))
     return f"{array.shape}" if array.dtype.kind in "fiub" else str(value)[:12]
-
-
-def _duration(seconds: float) -> str:
-    """Return a time as text, such as "12 s" or "1:02:03"."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def with_progress(callbacks: Sequence[Callback]) -> list[Callback]:

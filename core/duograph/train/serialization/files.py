@@ -20,6 +20,7 @@ from ...nn._tree import StateMismatch
 from ...nn.cell import Cell
 from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
+from ...status_line import status_line
 from ...tensor import Tensor
 from .. import _background_saves, _checkpoint_file
 from .._encryption import Secret, secret_of
@@ -323,11 +324,12 @@ def read_chosen(
     """
     _background_saves.wait(path)
     _background_saves.raise_failures(path)
-    return {
-        name: value if isinstance(value, str) else Parameter(Tensor(value), name=name)
-        for name, value in _checkpoint_file.read(path, crc_check, secret).items()
-        if names.keeps(name)
-    }
+    with status_line(f"loading {path}"):
+        return {
+            name: value if isinstance(value, str) else Parameter(Tensor(value), name=name)
+            for name, value in _checkpoint_file.read(path, crc_check, secret).items()
+            if names.keeps(name)
+        }
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:

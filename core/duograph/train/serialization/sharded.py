@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     class _Told(TypedDict):
         """What one rank wrote: its file, and (name, dtype, shape, start, count) of each piece."""
 
+        step: int
+        names: int  # checksum of the names of all values, in order
+        count: int  # of these values
         file: str
         bytes: int
         pieces: list[tuple[str, str, tuple[int, ...], int, int]]
@@ -114,7 +117,7 @@ def save_sharded_checkpoint(
 
     Raises:
         TypeError: an entry has a type that cannot be saved, or `step` is no int.
-        ValueError: two entries have one name.
+        ValueError: two entries have one name; the ranks save different values.
 
     Examples:
         >>> import duograph as ms
@@ -137,16 +140,26 @@ def save_sharded_checkpoint(
     pieces = list(_pieces(save_obj, append_dict or {}, own.rank, own.size))
     file = f"step-{step}.{token}.{own.rank}-of-{own.size}.safetensors"
     _checkpoint_file.write(os.path.join(folder, file), {p.name: p.array for p in pieces}, True)
-    told = {"file": file, "bytes": os.path.getsize(os.path.join(folder, file)), "pieces": [
-        (p.name, p.dtype, p.shape, p.start, p.array.size) for p in pieces
-    ]}  # fmt: skip
+    names = [name for name, _ in _entries(save_obj)] + list(append_dict or {})
+    told: _Told = {
+        "step": step, "names": zlib.crc32("\n".join(names).encode()), "count": len(names),
+        "file": file, "bytes": os.path.getsize(os.path.join(folder, file)),
+        "pieces": [(p.name, p.dtype, p.shape, p.start, p.array.size) for p in pieces],
+    }  # fmt: skip
     found = own.gather_bytes(json.dumps(told).encode(), "a checkpoint of all ranks")
-    layout = os.path.join(folder, f"step-{step}.json")
+    path, problem = os.path.join(folder, f"step-{step}.json"), ""
     if own.rank == 0:
-        replace_file(layout, [_layout(step, [json.loads(f) for f in found])])
-        _forget(folder, keep)
-    own.gather_bytes(b"", "a checkpoint that is complete")
-    return layout
+        layout, problem = _joined([json.loads(f) for f in found])
+        if not problem:
+            replace_file(path, [_as_json(layout)])
+            _forget(folder, keep)
+    problem = own.gather_bytes(problem.encode(), "a checkpoint that is complete")[0].decode()
+    if problem:
+        raise CheckpointError(
+            f"save_sharded_checkpoint: {problem}; wanted the same step, names and shapes on all "
+            "ranks. No checkpoint was written"
+        )
+    return path
 
 
 def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) -> Iterator[_Piece]:
@@ -187,21 +200,44 @@ def _pieces(save_obj: object, more: Mapping[str, object], rank: int, size: int) 
             yield _Piece(name, as_dtype(array.dtype).name, part.shape, start, array)
 
 
-def _layout(step: int, told: list[_Told]) -> bytes:
-    """Return the content of the layout file of a checkpoint.
+def _joined(told: list[_Told]) -> tuple[_Layout, str]:
+    """Return the layout of a checkpoint, and "" or in what the ranks do not fit together.
 
-    `told` has a dictionary per rank with the name and size of its file and the pieces in it.
+    `told` has a dictionary per rank with its step, the name and size of its file and the pieces in
+    it. The pieces of a value must hold each of its elements once.
     """
     values: dict[str, _Value] = {}
+    problem = ""
+    steps = [each["step"] for each in told]
+    if len(set(steps)) > 1:
+        problem = f"the ranks save the steps {', '.join(map(str, steps))}"
+    if len({each["names"] for each in told}) > 1:
+        counts = ", ".join(str(each["count"]) for each in told)
+        problem = problem or f"the ranks save {counts} values, of different names"
     for number, each in enumerate(told):
         for name, dtype, shape, start, count in each["pieces"]:
             value = values.setdefault(name, {"dtype": dtype, "shape": shape, "pieces": []})
             value["pieces"].append({"file": number, "start": start, "count": count})
-    content = {
-        "version": VERSION, "step": step, "values": values,
-        "files": [{"name": each["file"], "bytes": each["bytes"]} for each in told],
-    }  # fmt: skip
-    text = json.dumps(content, indent=1)
+            if (dtype, shape) != (value["dtype"], value["shape"]):
+                problem = problem or (
+                    f"{name} is {value['dtype']} {tuple(value['shape'])} on one rank and {dtype} "
+                    f"{tuple(shape)} on rank {number}"
+                )
+    for name, value in values.items():
+        end, size = 0, math.prod(value["shape"])
+        pieces = sorted((p["start"], p["start"] + p["count"]) for p in value["pieces"])
+        for start, stop in pieces:
+            end = stop if start == end else -1
+        if end != size:
+            ranges = ", ".join(f"{start} to {stop}" for start, stop in pieces)
+            problem = problem or f"the ranks hold the elements {ranges} of {name}, which has {size}"
+    files: list[_File] = [{"name": each["file"], "bytes": each["bytes"]} for each in told]
+    return {"version": VERSION, "step": steps[0], "values": values, "files": files}, problem
+
+
+def _as_json(layout: _Layout) -> bytes:
+    """Return the content of a layout file."""
+    text = json.dumps(layout, indent=1)
     return json.dumps({"crc32": zlib.crc32(text.encode()), "layout": text}).encode()
 
 
