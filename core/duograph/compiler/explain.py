@@ -90,6 +90,8 @@ GUARDS = {
     "function": "the function has the same code and defaults",
     "method": "the class defines the same method",
     "class": "the object has the same class",
+    "bases": "the class has the same base classes",
+    "form": "the tensor has the same shape and dtype",
     "entries": "the container has the same items",
     "contents": "the array or tensor has the same contents",
     "members": "the Cell has the same Parameters, children and options",

@@ -23,6 +23,7 @@ from ..errors import (
     UnsupportedOpError,
 )
 from ..frontend.diagnostics import forget_marks, is_located
+from ..frontend.libraries import is_defined_in_class
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
@@ -373,10 +374,8 @@ class JitFunction:
     def _is_method(self) -> bool:
         """Return whether the function was defined in a class, so that it takes a receiver first."""
         if self._method is None:
-            parts = getattr(self.function, "__qualname__", "").split(".")
             self._method = (
-                len(parts) > 1
-                and parts[-2] != "<locals>"
+                is_defined_in_class(self.function)
                 and self._target is None
                 and isinstance(self.function, types.FunctionType)
             )

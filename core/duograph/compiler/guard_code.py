@@ -18,10 +18,18 @@ from ..backend.prepared import HandleFunction
 from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 
-__all__ = ["IdentityCheck", "StateChanged"]
+__all__ = ["FACTS", "LIMIT", "IdentityCheck", "StateChanged"]
+
+# Kind of a capture -> expression of its value, in which `{}` is the object that it was read from.
+FACTS = {
+    "bases": "{}.__mro__",
+    "cell": "{}.cell_contents",
+    "class": "type({})",
+    "form": "{}._type.plain",
+}
 
 # Lookups and items of lists beyond this number are compared in a loop.
-_LIMIT = 64
+LIMIT = 64
 
 # Types of mappings whose lookups run no code of a user's class.
 _PLAIN = (dict, types.MappingProxyType)
@@ -78,6 +86,7 @@ class IdentityCheck:
     Args:
         lookups: tuples (dictionary, key, object that was found there).
         lists: tuples (list, the objects that it held, in order).
+        facts: tuples (expression of `FACTS`, object, what the expression gave for it).
         others: further checks, each a function that returns whether its captures are unchanged.
             They run last.
     """
@@ -87,28 +96,35 @@ class IdentityCheck:
         lookups: Sequence[tuple[Mapping[Value, Value], Value, Value]],
         lists: Sequence[tuple[list[Value], tuple[Value, ...]]],
         others: Sequence[Callable[[], bool]] = (),
+        facts: Sequence[tuple[str, Value, Value]] = (),
     ) -> None:
         self._objects: dict[str, Value] = {}
         self._constants: dict[str, Value] = {}
         self._lines: list[str] = []
         rest = list(others)
         terms = []
-        for owner, key, value in lookups[:_LIMIT]:
-            d, name, v = (self._object(x) for x in (owner, key, value))
+        for owner, key, value in lookups[:LIMIT]:
+            d, name = self._object(owner), self._object(key)
+            if value is MISSING and type(owner) in _PLAIN:
+                terms.append(f"{name} not in {d}")
+                continue
+            v = self._object(value)
             found = f"{d}[{name}]" if type(owner) in _PLAIN else f"{d}.get({name}, MISSING)"
             terms.append(f"{found} is {v}")
+        for expression, owner, value in facts:
+            terms.append(f"{expression.format(self._object(owner))} is {self._object(value)}")
         self._require(terms)
         size = 0
         for items, expected in lists:
             n = len(expected)
-            if not n or size + n > _LIMIT:
+            if not n or size + n > LIMIT:
                 rest.insert(0, functools.partial(_holds_items, items, expected))
                 continue
             size += n
             self._lines.append(f"{', '.join(f'x{j}' for j in range(n))}, = {self._object(items)}")
             self._require([f"x{j} is {self._object(x)}" for j, x in enumerate(expected)])
-        if lookups[_LIMIT:]:
-            rest.insert(0, functools.partial(_are_found, lookups[_LIMIT:]))
+        if lookups[LIMIT:]:
+            rest.insert(0, functools.partial(_are_found, lookups[LIMIT:]))
         self._require([f"{self._object(f)}()" for f in rest])
 
     def _object(self, value: Value) -> str:
@@ -172,7 +188,9 @@ class IdentityCheck:
         return types.FunctionType(code, _GLOBALS, code.co_name, tuple(given.values()))
 
 
-_GLOBALS = {"MISSING": MISSING, "StateChanged": StateChanged, "__builtins__": builtins}
+_GLOBALS = {
+    "MISSING": MISSING, "StateChanged": StateChanged, "type": type, "__builtins__": builtins
+}  # fmt: skip
 
 
 @functools.lru_cache(256)

@@ -24,7 +24,7 @@ from ..parameter import Parameter
 from ..runtime_state import runtime_state
 from ..tracebacks import is_internal
 from .captured_dicts import Homes, changed_entries, homes_of
-from .guard_code import IdentityCheck
+from .guard_code import FACTS, LIMIT, IdentityCheck
 
 __all__ = ["Guard", "callers_level"]
 
@@ -52,9 +52,10 @@ class Guard:
         self.cells: list[Capture] = []
         self.others: list[Capture] = []
         lookups, lists, rest = [], [], []
+        facts: list[tuple[str, Value, Value]] = []
         for c in captures.items.values():
             # the Cell does not notice when an attribute of its class is set
-            if isinstance(c.owner, (Cell, Parameter)) and not _of_class(c):
+            if isinstance(c.owner, (Cell, Parameter)) and not (c.kind == "form" or _of_class(c)):
                 self.cells.append(c)
                 continue
             self.others.append(c)
@@ -64,6 +65,15 @@ class Guard:
                 lookups.append((vars(c.owner), c.name, c.value))
             elif c.kind == "entries" and type(c.owner) is list:
                 lists.append((c.owner, c.value))
+            elif len(facts) >= LIMIT:
+                rest.append(c)
+            elif c.kind in FACTS and c.value is not MISSING:
+                facts.append((FACTS[c.kind], c.owner, c.value))
+            elif c.kind == "function" and len(c.value) == 2:  # without keyword defaults
+                code, defaults = c.value
+                facts.append(("{}.__code__", c.owner, code))
+                facts.append(("{}.__defaults__", c.owner, defaults))
+                facts.append(("{}.__kwdefaults__", c.owner, c.owner.__kwdefaults__))
             else:
                 rest.append(c)
         others: list[Callable[[], bool]] = []
@@ -71,7 +81,7 @@ class Guard:
             others.append(lambda: _all_unchanged(rest))
         if self.cells:
             others.append(lambda: runtime_state.cells_version == self.cells_version)
-        self._check = IdentityCheck(lookups, lists, others)
+        self._check = IdentityCheck(lookups, lists, others, facts)
         self._is_unchanged = self._check.test()
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}

@@ -21,8 +21,9 @@ from ..tensor import Tensor
 from .types import Value
 
 __all__ = [
-    "changes_process", "has_own_hash", "interpreted", "is_framework", "is_host", "is_impure",
-    "is_user_function", "keeps_symbols", "user_method",
+    "changes_process", "has_own_hash", "in_classes", "interpreted", "is_defined_in_class",
+    "is_framework", "is_host", "is_impure", "is_user_function", "is_users_class", "keeps_symbols",
+    "user_method",
 ]  # fmt: skip
 
 # Libraries whose functions accept host data only.
@@ -84,6 +85,12 @@ _IMPURE = (
     "mtrand",
     "builtins.open",
 )
+# Functions, by module, that read or set the options of a library.
+_READS_STATE = {
+    "numpy": ("get_printoptions", "set_printoptions", "printoptions", "geterr", "seterr",
+              "errstate", "geterrcall", "seterrcall", "getbufsize", "setbufsize"),
+    "decimal": ("getcontext", "setcontext", "localcontext"),
+}  # fmt: skip
 # Modules of the framework that call the user's functions: they are evaluated from source too.
 _INTERPRETED = {"duograph.ops.higher_order", "duograph.ops.loops", "duograph.autodiff.vmap"}
 # Modules of the framework whose objects keep their state in Python. They are evaluated from source,
@@ -169,6 +176,8 @@ def is_impure(function: Value) -> bool:
         module = getattr(type(owner), "__module__", None) if owner is not None else None
     if not isinstance(module, str):
         return False
+    if getattr(function, "__name__", "") in _READS_STATE.get(_top(module), ()):
+        return True
     if module == "os.path" or module in ("posixpath", "ntpath"):
         return False
     return any(module == p or module.startswith(p + ".") for p in _IMPURE)
@@ -217,8 +226,19 @@ def keeps_symbols(function: Value) -> bool:
     return not foreign or any(function is f for f in _SYMBOLIC)
 
 
+def is_defined_in_class(function: Value) -> bool:
+    """Return whether a function was defined in a class, so that it takes a receiver first."""
+    parts = getattr(function, "__qualname__", "").split(".")
+    return len(parts) > 1 and parts[-2] != "<locals>"
+
+
 # Files of functions that have no source of their own, such as the methods of dataclasses.
 _GENERATED_IN = ("<string>", dataclasses.__file__, reprlib.__file__)
+
+
+def is_users_class(kind: type) -> bool:
+    """Return whether a class is of the user, not of Python, the framework or a known library."""
+    return not is_framework(kind.__module__) and not is_host(kind.__module__)
 
 
 def user_method(value: Value, name: str) -> types.FunctionType | None:
@@ -226,8 +246,16 @@ def user_method(value: Value, name: str) -> types.FunctionType | None:
     kind = type(value)
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None
-    found = getattr(kind, name, None)
+    found = in_classes(kind, name)
     return found if is_user_function(found) else None
+
+
+def in_classes(kind: type, name: str, default: Value = None) -> Value:
+    """Return what the classes in the MRO of `kind` define under a name, or `default`.
+
+    Unlike `getattr`, this asks no descriptor and no metaclass, which could run the user's code.
+    """
+    return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), default)
 
 
 def has_own_hash(key: Value) -> bool:

@@ -8,7 +8,6 @@ be changed while compiling.
 
 from __future__ import annotations
 
-import ast
 import enum
 import functools
 import inspect
@@ -22,22 +21,31 @@ from ...nn import _tree
 from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
-from ..libraries import is_framework, is_host, user_method
+from ..libraries import in_classes, is_framework, is_host, is_user_function, is_users_class
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING, Key
 from ..types import Value
 from ..values.flow import Maybe, Undefined
 from ..values.functions import Choice, Function
+from .class_attributes import (
+    label,
+    native_attribute,
+    of_class,
+    of_super,
+    read_and_capture,
+    unmodelled,
+)
 from .dispatch import call, call_object, replaces
 from .host import run_on_host
 from .outside import check_made_here, is_live, special_method, uses_up
 from .variables import read_missing, read_outside, write_outside
 
+# Attributes of a tensor that follow from its shape and dtype.
+_OF_TYPE = {"shape", "dtype", "size", "ndim", "itemsize", "nbytes", "strides"}
 # Tensor methods that return the data as a Python or NumPy object.
 HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
 
 
-_ALWAYS_KEYED = {"training", "requires_grad"}
 # Types of class attributes that read data of the object, such as a slot, or `args` of an error.
 _OWN_DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
@@ -65,55 +73,80 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         if owner.original is not None:
             return get_attribute(ev, owner.original, name, node)
         if name not in ("__name__", "__qualname__"):
-            raise _unmodelled(owner, name, "got an attribute of a function that is made")
+            raise unmodelled(owner, name, "got an attribute of a function that is made")
     if isinstance(owner, Tensor):
-        found = getattr(owner, name)
-        if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
-            ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact=True)
-        elif not is_framework(type(owner).__module__) and id(owner) not in ev.owned.tensors:
-            # an attribute of the user's subclass, or of the object itself
-            users = ev.captures.class_attribute(type(owner), name)
-            if users or name in getattr(owner, "__dict__", ()):
-                label = f"{type(owner).__name__}.{name}"
-                ev.captures.class_of(owner)
-                ev.captures.add("attribute", owner, name, found, label)
-        return found
+        return _of_tensor(ev, owner, name, node)
     if isinstance(owner, types.ModuleType):
         key = ("item", id(vars(owner)), name)
         if key in ev.outside.values:
             return _written_value(ev, owner, name, key)
         try:
-            value = _native(owner, name)
+            value = native_attribute(owner, name)
         except AttributeError:
-            read_missing(ev, "item", vars(owner), name, _label(name, node))
+            read_missing(ev, "item", vars(owner), name, label(name, node))
             raise
         if is_framework(owner.__name__) or (is_host(owner.__name__) and callable(value)):
+            if name in vars(owner):
+                ev.captures.add("item", vars(owner), name, value, label(name, node))
             return value
         if name == "__dict__":
             return _read_dict(ev, owner, vars(owner), node)
         if name in vars(owner):  # the same location as a global of the module
-            return read_outside(ev, "item", vars(owner), name, value, _label(name, node))
-        return _read_and_capture(ev, owner, name, value, node)
+            return read_outside(ev, "item", vars(owner), name, value, label(name, node))
+        return read_and_capture(ev, owner, name, value, node)
     key = ("attribute", id(owner), name)
     if key in ev.outside.values:
         return _written_value(ev, owner, name, key)
     if isinstance(owner, super):
-        return _of_super(ev, owner, name, node)
-    if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
+        return of_super(ev, owner, name, node)
+    if id(owner) in ev.owned.objects:
         return _of_made_object(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
-        users = not is_framework(owner.__module__) and not is_host(owner.__module__)
-        if users:
-            ev.captures.class_attribute(owner, name)
-            ev.captures.class_attribute(type(owner), name)
-        value = _native(owner, name)
-        held = name in owner.__dict__ and not callable(value)
-        if users and (held or name in ("__name__", "__qualname__", "__bases__")):
-            return _read_and_capture(ev, owner, name, value, node)
-        return value
+        return of_class(ev, owner, name, node)
     return _of_outside_object(ev, owner, name, node)
+
+
+def _of_tensor(ev: Evaluation, owner: Tensor, name: str, node: Value) -> Value:
+    """Return an attribute of a tensor from outside the function, or one that is a constant."""
+    made_here = id(owner) in ev.owned.tensors
+    held = getattr(owner, "__dict__", {})
+    if name in held and not made_here:  # the user's, or a plain option of a Parameter
+        found = read_outside(ev, "item", held, name, held[name], label(name, node))
+        if isinstance(found, (bool, str, int, type(None))):
+            ev.captures.add("item", held, name, found, name, exact=True)
+        return found
+    try:
+        found = getattr(owner, name)
+    except AttributeError:
+        _record_missing(ev, owner, name)
+        raise
+    if made_here:
+        return found
+    text = label(name, node)
+    if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
+        ev.captures.add("attribute", owner, name, found, text, exact=True)
+    if isinstance(owner, Parameter) and callable(found):  # its own attribute would hide it
+        ev.captures.add("item", held, name, MISSING, text)
+    if name in _OF_TYPE:
+        ev.captures.form_of(owner, f"the type of {text.rpartition('.')[0] or 'a Tensor'}")
+    elif not is_framework(type(owner).__module__):  # an attribute of the user's subclass
+        if ev.captures.class_attribute(type(owner), name):
+            ev.captures.class_of(owner)
+            ev.captures.add("attribute", owner, name, found, text)
+    elif isinstance(found, types.MethodType) and not is_framework(found.__func__.__module__):
+        ev.captures.class_attribute(type(owner), name)  # a method that the user gave to Tensor
+    return found
+
+
+def _record_missing(ev: Evaluation, owner: Tensor, name: str) -> None:
+    """Record that a tensor has no attribute `name`, neither itself nor by its class."""
+    ev.captures.class_attribute(type(owner), name)
+    held = getattr(owner, "__dict__", None)
+    if held is not None and id(owner) not in ev.owned.tensors:
+        ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
+        ev.keep.append(owner)
 
 
 def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
@@ -128,7 +161,7 @@ def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
     if value is MISSING:
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
     if isinstance(value, (Undefined, Maybe)):
-        raise _unmodelled(owner, name, "got an attribute that a condition on a Tensor may have set")
+        raise unmodelled(owner, name, "got an attribute that a condition on a Tensor may have set")
     return value
 
 
@@ -138,70 +171,32 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     A value found in the class, such as a method, is recorded, to be compared before each later call
     of the compiled function, because the class itself is from outside that function.
     """
-    if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
-        ev.captures.class_attribute(type(owner), name)
-        if _staged_property(owner, name):
-            return _property(ev, owner, name)
-        held = inspect.getattr_static(type(owner), name, None)
-        descriptor = None if held is None else user_method(held, "__get__")
-        if descriptor is not None:
-            return call(ev, descriptor, (held, owner, type(owner)), {})
-        found = _native(owner, name)
-        if isinstance(held, _OWN_DATA):
-            if type(found) is dict and id(found) not in ev.owned.objects:  # as old as its owner
-                ev.owned.add(found)
-                ev.owned.depths[id(found)] = ev.owned.depths[id(owner)]
-            return found
-        return ev.copies.imported(found, f"{type(owner).__name__}.{name}")
-    return _native(owner, name)
-
-
-def _of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
-    """Return the attribute `name` of a `super()` object, found as Python finds it.
-
-    What the lookup finds in each class is recorded, and compared before each later call of the
-    compiled function. `node` is the syntax of the attribute, for messages.
-
-    Raises:
-        UnsupportedSyntaxError: the attribute is a `cached_property` of the user.
-    """
-    held_by, found = _next_class(ev, owner, name)
-    receiver = owner.__self__
-    users = held_by is not None and not is_framework(held_by.__module__)
-    if held_by is None or not users or is_host(held_by.__module__) or held_by is object:
-        return _native(owner, name)
-    if isinstance(found, functools.cached_property):
-        raise _unmodelled(receiver, name, "got a cached property of super()")
-    if isinstance(found, property) and not isinstance(receiver, type):
-        return call(ev, found.fget, (receiver,), {})
-    descriptor = user_method(found, "__get__")
-    if descriptor is not None:
-        given = None if isinstance(receiver, type) else receiver
-        return call(ev, descriptor, (found, given, owner.__self_class__), {})
-    if hasattr(type(found), "__get__"):  # a method
-        value = _native(owner, name)
-        ev.keep.append(owner)
-        ev.captures.add("attribute", owner, name, value, f"super().{name}")
+    if isinstance(owner, type):
+        return native_attribute(owner, name)
+    intercepted = special_method(ev, owner, "__getattribute__")
+    if intercepted is not None:
+        return call(ev, intercepted, (owner, name), {})
+    ev.captures.class_attribute(type(owner), name)
+    found = inspect.getattr_static(type(owner), name, MISSING)
+    held = name in getattr(owner, "__dict__", ())
+    descriptor = None if found is MISSING else special_method(ev, found, "__get__")
+    if descriptor is not None and (hasattr(type(found), "__set__") or not held):
+        return call(ev, descriptor, (found, owner, type(owner)), {})
+    if _staged_property(owner, name):
+        return _property(ev, owner, name)
+    if held:
+        return native_attribute(owner, name)
+    if found is MISSING and name != "__dict__":
+        otherwise = special_method(ev, owner, "__getattr__")
+        if otherwise is not None:
+            return call(ev, otherwise, (owner, name), {})
+    value = native_attribute(owner, name)
+    if isinstance(found, _OWN_DATA):
+        if type(value) is dict and id(value) not in ev.owned.objects:  # as old as its owner
+            ev.owned.add(value)
+            ev.owned.depths[id(value)] = ev.owned.depths[id(owner)]
         return value
-    return _read_and_capture(ev, held_by, name, found, node)
-
-
-def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
-    """Return the class in which `super()` finds a name, and the value; (None, MISSING) if in none.
-
-    What the search finds under the name in each class of the user, or that it finds nothing, is
-    recorded, to be compared before each later call of the compiled function.
-    """
-    classes = owner.__self_class__.__mro__
-    if not isinstance(owner.__self__, type):
-        ev.captures.class_of(owner.__self__)
-    for cls in classes[classes.index(owner.__thisclass__) + 1 :]:
-        found = vars(cls).get(name, MISSING)
-        if not is_framework(cls.__module__) and not is_host(cls.__module__):
-            ev.captures.add("method", cls, name, found, f"{cls.__name__}.{name}")
-        if found is not MISSING:
-            return cls, found
-    return None, MISSING
+    return ev.copies.imported(value, f"{type(owner).__name__}.{name}")
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -215,21 +210,24 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return get_attribute(ev, owner, f"_{name}_", node)  # `name` or `value`
     if is_live(ev, owner) and not callable(found):
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
-    descriptor = user_method(found, "__get__")
+    descriptor = None if found is MISSING else special_method(ev, found, "__get__")
     if descriptor is not None and (
         hasattr(type(found), "__set__") or held is None or name not in held
     ):
         ev.captures.method(owner, name, None)
         return call(ev, descriptor, (found, owner, type(owner)), {})
-    if held is not None and name in held:
+    if held is not None and name in held and not _staged_property(owner, name):
         if isinstance(found, functools.cached_property):  # another object would compute it
             uses_up(ev, owner)
-        return _read_and_capture(ev, owner, name, held[name], node)
+        if isinstance(owner, Cell) and is_users_class(type(owner)):
+            # a property of this name would take precedence; guards of Cells do not notice one
+            ev.captures.class_attribute(type(owner), name)
+        return read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
         if held is not None:
-            label = f"{type(owner).__name__}.{name}"
-            ev.captures.add("item", held, name, MISSING, label, exact=True)
+            text = f"{type(owner).__name__}.{name}"
+            ev.captures.add("item", held, name, MISSING, text, exact=True)
         # the object stores the value, so it must be exact
         outer, ev.captures.all_exact = ev.captures.all_exact, True
         made = call(ev, found.func, (owner,), {})
@@ -240,17 +238,21 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         ev.captures.method(owner, name, None)
         return _property(ev, owner, name)
     if found is MISSING and special_method(ev, owner, "__getattr__") is not None:
-        ev.captures.add("attribute", vars(type(owner)), name, MISSING, name)
+        ev.captures.class_attribute(type(owner), name)
+        ev.captures.class_of(owner)
         if held is not None:
             ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
         return call(ev, type(owner).__getattr__, (owner, name), {})
     if name == "__dict__" and held is not None:
         return _read_dict(ev, owner, held, node)
     try:
-        value = _native(owner, name)
+        value = native_attribute(owner, name)
     except AttributeError:
-        read_missing(ev, "attribute", owner, name, _label(name, node))
+        read_missing(ev, "attribute", owner, name, label(name, node))
+        ev.captures.class_attribute(type(owner), name)
         raise
+    if callable(value) and isinstance(found, _OWN_DATA):  # such as the factory of a defaultdict
+        return read_and_capture(ev, owner, name, value, node)
     if callable(value):
         ev.captures.method(owner, name, value)
     if (
@@ -260,7 +262,7 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
     ):
         return value
     # a class attribute or a slot: captured on the object, which may get its own attribute
-    return _read_and_capture(ev, owner, name, value, node)
+    return read_and_capture(ev, owner, name, value, node)
 
 
 def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value) -> Value:
@@ -277,60 +279,21 @@ def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value
     """
     written = any(where == id(held) for _, where, _ in ev.outside.written)
     if written or ev.outside.writes_to(owner):
-        raise _unmodelled(owner, "__dict__", "got the dict of an object whose attributes it sets")
-    found = read_outside(ev, "attribute", owner, "__dict__", held, _label("__dict__", node))
+        raise unmodelled(owner, "__dict__", "got the dict of an object whose attributes it sets")
+    found = read_outside(ev, "attribute", owner, "__dict__", held, label("__dict__", node))
     ev.copies.read_only.add(id(found))
-    return found
-
-
-def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
-    """Return the error for an attribute operation that cannot become a graph node.
-
-    `what` describes the operation in the message. At syntax level LAX this error makes the whole
-    function run uncompiled, as plain Python.
-    """
-    return UnsupportedSyntaxError(
-        f"setattr: {what} inside jit: {name!r} of {type(owner).__name__}",
-        construct="setattr",
-        remedy="Move it out of the compiled function, or run the function line by line",
-    )
-
-
-def _label(name: str, node: Value) -> str:
-    """Return the name of an attribute for messages: its source text, such as `net.size`, if known.
-
-    The plain name is returned if `node` is None.
-    """
-    return f"{ast.unparse(node.value)}.{name}" if isinstance(node, ast.Attribute) else name
-
-
-def _native(owner: Value, name: str) -> Value:
-    return getattr(owner, name)
-
-
-def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
-    """Capture an attribute of an object from outside the function and return its value.
-
-    To capture is to record the value as a constant, which is compared before each call.
-    """
-    label = _label(name, node)
-    found = read_outside(ev, "attribute", owner, name, value, label)
-    if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
-        ev.captures.add("attribute", owner, name, value, label, exact=True)
-    if isinstance(value, Cell):
-        ev.captures.members(value)
     return found
 
 
 def _staged_property(owner: Value, name: str) -> bool:
     """Return whether an attribute is a property of a user's class, whose getter must be traced."""
-    found = inspect.getattr_static(type(owner), name, None)
+    found = in_classes(type(owner), name)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
     """Trace the getter of a property of a user's class, and return its result."""
-    return call(ev, getattr(type(owner), name).fget, (owner,), {})
+    return call(ev, in_classes(type(owner), name).fget, (owner,), {})
 
 
 # Methods of every Tensor that do something else for a Parameter.
@@ -364,6 +327,11 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         )
     if name in _OF_PARAMETERS:
         ev.ask_class(owner, name)
+    users = vars(Tensor).get(name)  # what the user gave to the class
+    if is_user_function(users) or (isinstance(users, property) and is_user_function(users.fget)):
+        ev.captures.class_attribute(Tensor, name)
+        if isinstance(users, property):
+            return call(ev, users.fget, (owner,), {})
     try:
         return getattr(owner, name)
     except AttributeError as error:
@@ -371,6 +339,7 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
             raise
         if hasattr(ev.inputs.parameters.get(id(owner)), name):
             ev.ask_class(owner, name)
+        ev.captures.class_attribute(Tensor, name)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
 
 
@@ -442,21 +411,23 @@ def _store_attribute(
     The other arguments and the errors are those of `set_attribute`.
     """
     found = inspect.getattr_static(type(owner), name, None)
+    if is_users_class(type(owner)):
+        ev.captures.class_attribute(type(owner), name)
     if isinstance(found, property) and found.fset is not None:
         ev.captures.method(owner, name, None)
         call(ev, found.fset, (owner, value), {})
         return
-    descriptor = None if found is None else user_method(found, "__set__")
+    descriptor = None if found is None else special_method(ev, found, "__set__")
     if descriptor is not None:
         ev.captures.method(owner, name, None)
         call(ev, descriptor, (found, owner, value), {})
         return
     if not _stores_attribute(owner, found, by_object):
-        raise _unmodelled(owner, name, "got an assignment that the class may refuse")
-    if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
+        raise unmodelled(owner, name, "got an assignment that the class may refuse")
+    if id(owner) in ev.owned.objects:
         if hasattr(owner, "__dict__") and not hasattr(type(found), "__set__"):
             ev.journal.touch("attribute", owner, name)
-            if not isinstance(owner, type):
+            if not isinstance(owner, (type, Cell)):
                 owner.__dict__[name] = value
                 return
         else:  # a slot
@@ -492,13 +463,13 @@ def _set_outside(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
         write_outside(ev, "cell", owner, None, value, name)
         return
     if ev.copies.is_copied(getattr(owner, "__dict__", None)):
-        raise _unmodelled(owner, name, "got an assignment to an object whose dict is read")
+        raise unmodelled(owner, name, "got an assignment to an object whose dict is read")
     if isinstance(owner, types.ModuleType):
         write_outside(ev, "item", vars(owner), name, value, f"{owner.__name__}.{name}")
         return
     special = name.startswith("__") and name.endswith("__")
     if special or isinstance(owner, (type, types.FunctionType, Function, types.MethodType)):
-        raise _unmodelled(owner, name, "got an assignment that changes how code behaves")
+        raise unmodelled(owner, name, "got an assignment that changes how code behaves")
     write_outside(ev, "attribute", owner, name, value, f"{type(owner).__name__}.{name}")
 
 

@@ -29,21 +29,20 @@ from ...ops import print_ as _ops_print
 from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
 from ...option_checks import check_options
-from ...parameter import Parameter
 from ...sizes import real
 from ...tensor import Tensor, check_data_options
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
-from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..types import Value
-from ..values.functions import Choice, Function
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
+from .class_questions import CLASSES
 from .dispatch import call, replaces
 from .host import append_effect, check_known, host_number, run_on_host
 from .iteration import iterate, pairs_of
+from .keys import as_key
 from .laziness import check_position, lazily
 from .native import native
 from .outside import (
@@ -51,6 +50,7 @@ from .outside import (
     defer,
     is_live,
     is_outside,
+    reachable,
     settle,
     special_method,
     uses_up,
@@ -58,9 +58,6 @@ from .outside import (
 from .printing import print_values
 from .truth import truth
 from .variables import read_missing
-
-_CLASSES = {INT: int, FLOAT: float, BOOL: bool}
-
 
 _CONVERSIONS: dict[Value, tuple[str, ...]] = {
     INT: ("__int__", "__index__", "__trunc__"), FLOAT: ("__float__", "__index__"), BOOL: ()
@@ -75,7 +72,7 @@ def _number(kind: Value) -> Callable[..., Value]:
 
     `kind` is the type of the number in graphs.
     """
-    python = _CLASSES[kind]
+    python = CLASSES[kind]
 
     def convert(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if len(args) == 1 and not kwargs:
@@ -157,81 +154,6 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 # ---- classes and attributes ---------------------------------------------------------------------
 
 
-def _class_of(ev: Evaluation, x: Value) -> Value:
-    """Return the result of `type(x)` in compiled code, such as Tensor for a graph tensor."""
-    if isinstance(x, Choice):
-        x.as_python()
-    if isinstance(x, Function):
-        return types.FunctionType
-    if isinstance(x, GraphTensor):
-        ev.ask_class(x, "type")
-        return Tensor
-    if isinstance(x, GraphScalar):
-        return _CLASSES[x._type]
-    if isinstance(x, GraphRange):
-        return range
-    return x.__class__ if is_symbolic(x) else type(x)
-
-
-@replaces(isinstance)
-def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    """Trace `isinstance(x, kinds)`; return a bool, or a graph bool if unknown at compile time."""
-    if isinstance(x, GraphObject):
-        return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
-    if isinstance(x, (GraphScalar, GraphRange, Function, Choice)):
-        return issubclass(_class_of(ev, x), kinds)
-    if is_outside(ev, x):
-        ev.captures.class_of(x)
-    found = isinstance(x, kinds)
-    if _decides_itself(kinds):
-        kind = _class_of(ev, x)
-        question = (
-            (issubclass, (kind, kinds)) if isinstance(x, GraphTensor) else (isinstance, (x, kinds))
-        )
-        ev.captures.add("answer", *question, found, "isinstance")
-    if not found and isinstance(x, GraphTensor) and issubclass(Parameter, kinds):
-        ev.ask_class(x, "isinstance")
-    return found
-
-
-@replaces(issubclass)
-def _is_subclass(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    if isinstance(x, GraphObject):
-        return run_on_host(ev, issubclass, (x, kinds), {}, "issubclass", (BOOL,))
-    found = issubclass(x, kinds)
-    if _decides_itself(kinds):
-        ev.captures.add("answer", issubclass, (x, kinds), found, "issubclass")
-    return found
-
-
-def _decides_itself(kinds: Value) -> bool:
-    """Return whether a metaclass, such as `ABCMeta`, may override `isinstance` for a class.
-
-    `kinds` is the class, or a tuple of classes.
-    """
-    return any(
-        type(k) is not type
-        and isinstance(k, type)
-        and not (is_framework(k.__module__) or is_host(k.__module__))
-        for k in (kinds if isinstance(kinds, tuple) else (kinds,))
-    )
-
-
-@replaces(type)
-def _type(ev: Evaluation, x: Value, *rest: Value) -> Value:
-    if rest:
-        raise UnsupportedSyntaxError(
-            "type: got three arguments inside jit",
-            construct="type",
-            remedy="Define the class outside the compiled function",
-        )
-    if isinstance(x, GraphObject):
-        return run_on_host(ev, type, (x,), {}, "type")
-    if is_outside(ev, x):
-        ev.captures.class_of(x)
-    return _class_of(ev, x)
-
-
 @replaces(getattr)
 def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Value:
     if not isinstance(name, str):
@@ -286,6 +208,8 @@ def _len(ev: Evaluation, x: Value) -> Value:
         ev.captures.members(x)
     ev.copies.observe(x)
     if isinstance(x, Tensor):
+        if not isinstance(x, GraphTensor) and id(x) not in ev.owned.tensors:
+            ev.captures.form_of(x, "the type of a Tensor")
         return x.__len__()
     method = special_method(ev, x, "__len__")
     if method is not None:
@@ -293,16 +217,6 @@ def _len(ev: Evaluation, x: Value) -> Value:
     if is_live(ev, x):
         return run_on_host(ev, len, (x,), {}, "len", (INT,))
     return ask(ev, len, x) if is_outside(ev, x) else len(x)
-
-
-@replaces(callable)
-def _callable(ev: Evaluation, x: Value) -> Value:
-    if isinstance(x, GraphObject):
-        return run_on_host(ev, callable, (x,), {}, "callable", (BOOL,))
-    if is_outside(ev, x):
-        ev.captures.class_of(x)
-        ev.captures.class_attribute(type(x), "__call__")
-    return callable(x)
 
 
 # ---- containers ---------------------------------------------------------------------------------
@@ -318,7 +232,9 @@ def _container(python: Value) -> Callable[..., Value]:
         if args and isinstance(args[0], GraphObject):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and python is not dict:
-            made = python(iterate(ev, args[0]))
+            items = iterate(ev, args[0])
+            hashed = python in (set, frozenset)
+            made = python([as_key(ev, v) for v in items] if hashed else items)
         elif args:
             made = {**pairs_of(ev, args[0]), **kwargs}
         else:
@@ -465,6 +381,9 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
                     return call(ev, method, args if name == "__format__" else args[:1], {})
         if not settle(ev, (args, kwargs)):
             return run_on_host(ev, python, args, kwargs, python.__name__)
+        if any(isinstance(x, (np.ndarray, np.generic)) for x in reachable(args).values()):
+            options = np.get_printoptions()
+            ev.captures.add("answer", np.get_printoptions, (), options, "NumPy's print options")
         return native(ev, python, args, kwargs)
 
     return make
@@ -496,6 +415,9 @@ _TENSOR_SIGNATURE = inspect.signature(Tensor)
 def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
     """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code; return the new tensor."""
     data = args[0] if args else kwargs.get("input_data")
+    own = special_method(ev, data, "__array__")
+    if own is not None and args:
+        return _tensor(ev, call(ev, own, (data,), {}), *args[1:], **kwargs)
     if isinstance(data, np.ndarray) and is_live(ev, data):
         raise NeedsValue("Tensor: got a NumPy array that the compiled function changes")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:

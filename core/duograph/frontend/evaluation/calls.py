@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import functools
 import inspect
 import operator
@@ -19,6 +18,7 @@ import weakref
 
 import numpy as np
 
+from ... import context
 from ...errors import StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
@@ -31,14 +31,13 @@ from ...types import BOOL, FLOAT, INT
 from ..diagnostics import unsupported
 from ..libraries import (
     changes_process,
+    in_classes,
     interpreted,
     is_framework,
     is_host,
     is_impure,
-    is_user_function,
 )
 from ..source import source_of
-from ..state.captures import definition_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
@@ -48,6 +47,7 @@ from .attributes import HOST_METHODS, get_attribute
 from .branches import select
 from .cells import (
     call_cell,
+    capture_asked,
     capture_attributes,
     check_changes_no_cell,
     make_cell,
@@ -56,12 +56,14 @@ from .cells import (
 from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .exceptions import make_exception
-from .functions import enter, evaluated_function
+from .functions import enter, evaluated_function, record_definition
 from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
 from .identity import IDENTITY_FIRST, compare_all
 from .native import callable_name, evaluable, native
+from .objects import make_object
 from .outside import (
+    ask,
     check_made_here,
     check_no_weak_reference,
     defer,
@@ -71,6 +73,7 @@ from .outside import (
     is_query,
     owned_result,
     settle,
+    special_method,
     uses_up,
 )  # fmt: skip
 from .spans import set_error_span
@@ -99,6 +102,9 @@ def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwarg
     named: Value = f.keywords
     if is_live(ev, f):
         return run_on_host(ev, _apply, (f, *args), kwargs, "call", objects=True)
+    own = special_method(ev, f, "__call__")
+    if own is not None:
+        return call_function(ev, own, (f, *args), kwargs)
     if id(f) not in ev.owned.objects:
         first = ev.copies.imported(first, "arguments of a partial")
         named = ev.copies.imported(named, "keywords of a partial")
@@ -168,7 +174,10 @@ def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kw
 def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of an op, or of any object whose class has `__call__`; return its result."""
     kind = type(f)
+    special_method(ev, f, "__call__")
     method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
+    if isinstance(in_classes(kind, "__call__"), staticmethod):
+        return call(ev, method, args, kwargs)
     if isinstance(f, Op) or is_framework(kind.__module__):
         if isinstance(f, HookBackward):
             raise no_hooks("HookBackward")
@@ -178,7 +187,6 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             _capture_options(ev, f)
         return _framework_result(ev, native(ev, f, args, kwargs))
     if isinstance(method, types.FunctionType):
-        ev.captures.method(f, "__call__", None)
         return call_function(ev, method, (f, *args), kwargs)
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")
@@ -238,6 +246,8 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
             construct=callable_name(f),
             remedy="Call it outside the compiled function, or use LAX, which runs line by line",
         )
+    if module == context.__name__:  # answers with a setting
+        return _ask_setting(ev, f, args, kwargs)
     if is_framework(module) and not interpreted(module):
         if args and isinstance(args[0], Cell) and "." in f.__qualname__:
             check_changes_no_cell(ev, args[0], f.__name__, args[1:], kwargs)
@@ -248,6 +258,17 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
     if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return _generator(ev, f, args, kwargs)
     return enter(ev, evaluated_function(ev, f), args, kwargs)
+
+
+def _ask_setting(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Return the result of a function such as `get_context`; another setting compiles again."""
+    given = inspect.signature(f).bind(*args, **kwargs)
+    given.apply_defaults()
+    outer, ev.captures.all_exact = ev.captures.all_exact, True
+    try:
+        return ask(ev, f, *given.args)
+    finally:
+        ev.captures.all_exact = outer
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
@@ -266,8 +287,7 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     closed = not code.co_freevars and _PURE_BUILTINS.issuperset(code.co_names)
     plain = all(isinstance(x, (int, float, str, range)) for x in (*args, *kwargs.values()))
     if ev.calls.frames and closed and plain and code.co_flags & inspect.CO_GENERATOR:
-        ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
-        ev.keep.append(f)
+        record_definition(ev, f)
         return ev.owned.add(f(*args, **kwargs))
     source = source_of(f)
     node = source.node
@@ -302,9 +322,12 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         if function.__name__ == "register_hook":
             raise no_hooks("register_hook")
     if isinstance(owner, Cell):
-        if function.__name__.startswith("register_") and is_framework(function.__module__):
+        name = function.__name__
+        if name.startswith("register_") and "hook" in name and is_framework(function.__module__):
             raise no_hooks(function.__name__)
         capture_attributes(ev, owner)
+        if is_framework(function.__module__):
+            capture_asked(ev, owner, function.__name__)
         if function.__name__ in ("trainable_params", "untrainable_params"):
             for p in owner.get_parameters():
                 ev.captures.add(
@@ -361,6 +384,17 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
     An `__init__` or `__new__` that the user wrote is evaluated.
     """
+    own = special_method(ev, cls, "__call__")
+    if own is not None:  # of the metaclass
+        return call_function(ev, own, (cls, *args), kwargs)
+    return _construct(ev, cls, args, kwargs)
+
+
+def _construct(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Make an object as `type.__call__` does; an `__init__` or `__new__` of the user is evaluated.
+
+    Returns the object, recorded as made by evaluated code.
+    """
     if issubclass(cls, Parameter):
         raise UnsupportedSyntaxError(
             "Parameter: got a Parameter made inside jit",
@@ -375,76 +409,14 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
         if is_framework(cls.__module__):
             return native(ev, cls, args, kwargs)
         return call_foreign(ev, cls, args, kwargs)
-    for name in ("__new__", "__init__", "__post_init__"):
-        ev.captures.class_attribute(cls, name)
-    init = cls.__init__
-    if is_user_function(cls.__new__) and type(cls).__call__ is type.__call__:
-        made = call_function(ev, cls.__new__, (cls, *args), kwargs)
-        if isinstance(made, cls) and is_user_function(init):
-            call_function(ev, init, (made, *args), kwargs)
-        return made
-    if type(cls) is type and dataclasses.is_dataclass(cls) and _has_hooks(cls):
-        return _make_dataclass(ev, cls, args, kwargs)
-    if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
-        made = native(
-            ev, cls, args, kwargs
-        )  # enums, named tuples and metaclasses construct themselves
-    elif isinstance(init, types.FunctionType) and not hasattr(cls, "__dataclass_fields__"):
-        made = object.__new__(cls)
-        ev.owned.add(made)
-        call_function(ev, init, (made, *args), kwargs)
-        return made
-    else:
-        made = native(ev, cls, args, kwargs)
-    ev.owned.add(made)
-    return made
-
-
-def _has_hooks(cls: Value) -> bool:
-    """Return whether the generated `__init__` of a dataclass calls code of the user.
-
-    Such code is `__post_init__` or a default factory.
-    """
-    if not cls.__dataclass_params__.init or is_user_function(cls.__init__):
-        return False
-    if is_user_function(cls.__setattr__):
-        return False
-    factories = [f.default_factory for f in cls.__dataclass_fields__.values()]
-    return hasattr(cls, "__post_init__") or any(map(is_user_function, factories))
-
-
-def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Construct an object like the generated `__init__` of a dataclass; return the object.
-
-    Default factories and `__post_init__` are evaluated.
-    """
-    made = object.__new__(cls)
-    ev.owned.add(made)
-    given = inspect.signature(cls.__init__).bind(made, *args, **kwargs).arguments
-    only_for_init = []
-    for name, field in cls.__dataclass_fields__.items():
-        if field._field_type is dataclasses._FIELD_CLASSVAR:  # type: ignore[attr-defined]
-            continue
-        if name in given:
-            value = given[name]
-        elif field.default_factory is not dataclasses.MISSING:
-            value = call(ev, field.default_factory, (), {})
-        elif field.default is not dataclasses.MISSING:
-            value = field.default
-        else:
-            continue  # `__post_init__` sets it
-        if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
-            only_for_init.append(value)
-        else:
-            object.__setattr__(made, name, value)
-    if hasattr(cls, "__post_init__"):
-        call(ev, cls.__post_init__, (made, *only_for_init), {})
-    return made
+    return make_object(ev, cls, args, kwargs)
 
 
 @calls(types.MethodDescriptorType, types.WrapperDescriptorType)
 def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call such as `list.append(items, x)` like the bound call `items.append(x)`."""
+    if f is type.__call__ and args and isinstance(args[0], type):
+        return _construct(ev, args[0], args[1:], kwargs)
     if args and isinstance(args[0], f.__objclass__) and not isinstance(args[0], (Tensor, type)):
         return call(ev, f.__get__(args[0]), args[1:], kwargs)
     return call_foreign(ev, f, args, kwargs)
@@ -454,6 +426,8 @@ def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a built-in function or of a method of a built-in class; return its result."""
     owner = getattr(f, "__self__", None)
+    if isinstance(owner, type) and f == type.__call__.__get__(owner):
+        return _construct(ev, owner, args, kwargs)
     if type(owner) in COPIED:
         return container_method(ev, owner, f.__name__, args, kwargs)
     if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:

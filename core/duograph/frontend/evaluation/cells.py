@@ -22,7 +22,7 @@ from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import without_builder
-from ..libraries import is_framework, user_method
+from ..libraries import is_framework, is_user_function, user_method
 from ..state.captures import entries_of, hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -48,7 +48,8 @@ def no_hooks(construct: str) -> RefusedError:
 _CELL_MUTATORS = {
     "add_flags", "add_flags_recursive", "append", "clear", "extend", "init_parameters_data",
     "insert", "insert_child_to_cell", "insert_param_to_cell", "load_state_dict", "pop", "recompute",
-    "set_inputs", "set_jit_config", "shard", "to_float", "update", "update_parameters_name",
+    "register_buffer", "set_inputs", "set_jit_config", "shard", "to_float", "update",
+    "update_parameters_name",
 }  # fmt: skip
 _FLAGS = {"set_train": "training", "set_grad": "requires_grad"}
 
@@ -86,8 +87,10 @@ def check_changes_no_cell(
     )
 
 
-def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
+def make_cell(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
     """Construct a Cell of class `cls` at compile time and return it.
+
+    An `__init__` that the user wrote is evaluated.
 
     Raises:
         UnsupportedSyntaxError: the Cell has Parameters, or an argument is known only at run time.
@@ -100,8 +103,14 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
             construct=cls.__name__,
             remedy="Make the Cell in __init__, outside the compiled function",
         )
-    with without_builder():
-        made = cls(*args, **kwargs)
+    for name in ("__new__", "__init__"):
+        ev.captures.class_attribute(cls, name)
+    if is_user_function(cls.__init__) and not is_user_function(cls.__new__):
+        made = ev.owned.add(cls.__new__(cls))
+        call(ev, cls.__init__, (made, *args), kwargs)
+    else:
+        with without_builder():
+            made = cls(*args, **kwargs)
     own = next(made.get_parameters(), None)
     if own is not None:
         raise UnsupportedSyntaxError(
@@ -134,6 +143,21 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
     for i, child in enumerate(cell._cells.values()):
         if child is not None and str(i) in cell._cells:
             ev.captures.add("attribute", cell, str(i), child, f"{name}[{i}]", exact=True)
+
+
+def capture_asked(ev: Evaluation, cell: Cell, method: str) -> None:
+    """Record what a method of the framework reads of a Cell: its options, or buffers in its tree.
+
+    `method` is the name of the method that is about to be called.
+    """
+    name = type(cell).__name__
+    if method == "get_flags":
+        ev.captures.add("entries", cell._flags, None, entries_of(cell._flags), f"flags of {name}")
+    if method in ("buffers", "named_buffers", "state_dict"):
+        for _, each in _tree.walk_cells(cell):
+            held: Value = each._buffers
+            label = f"buffers of {type(each).__name__}"
+            ev.captures.add("entries", held, None, entries_of(held), label)
 
 
 @calls(Cell)

@@ -27,6 +27,7 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .identity import IDENTITY_FIRST, compare_all
+from .keys import look_up
 from .native import evaluable, native
 from .outside import (
     ask,
@@ -34,7 +35,6 @@ from .outside import (
     defer,
     is_live,
     is_outside,
-    look_up,
     special_method,
 )  # fmt: skip
 
@@ -385,6 +385,11 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         args = tuple([listed(ev, x, type(owner)) for x in args])
     if name in IDENTITY_FIRST and type(owner) is list:
         compare_all(ev, (owner, args))
+        if any([special_method(ev, v, "__eq__") for v in (*owner, *args)]):
+            raise NeedsValue(
+                f"{name}: got an object whose own __eq__ decides which items are equal; wanted "
+                "items of Python's classes"
+            )
     if args and name in _LOOKUPS and type(owner) is not list:
         args = (look_up(ev, owner, args[0]), *args[1:])
     if name not in MUTATORS:
@@ -394,6 +399,12 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         made = (sliced or name in _MAKERS) and found is not NotImplemented
         return ev.owned.add(found) if made else found
     check_changeable(ev, owner)
+    compared = owner if name == "sort" and not kwargs.get("key") else ()
+    if any([special_method(ev, v, m) for v in compared for m in ("__lt__", "__gt__")]):
+        raise NeedsValue(
+            "sort: got an object whose own methods decide the order; wanted items of Python's "
+            "classes, or a key"
+        )
     if name == "sort" and kwargs.get("key") and id(owner) in ev.copies.originals:
         raise UnsupportedSyntaxError(
             "sort: got a list from outside and a key inside jit; use sorted()", construct="sort"

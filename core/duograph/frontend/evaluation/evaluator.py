@@ -20,8 +20,10 @@ from ..types import Args, Kwargs, Value
 from . import (  # noqa: F401  (each fills dispatch tables)
     builtin_functions,
     calls,
+    class_questions,
     exceptions,
     expressions,
+    imports,
     library_functions,
     loop_statements,
     operators,

@@ -36,6 +36,7 @@ from .branches import select
 from .dispatch import call, evaluate, syntax
 from .host import END_OF_ITERATION, append_effect
 from .operators import condition
+from .outside import special_method
 from .recursion import Recursive
 from .spans import error_spans, note_error_span
 from .targets import assign
@@ -179,6 +180,8 @@ def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Va
 
     An `__init__` that the user wrote is evaluated.
     """
+    for name in ("__new__", "__init__"):
+        ev.captures.class_attribute(kind, name)
     init = getattr(kind, "__init__")  # noqa: B009  (the function itself is wanted)
     if getattr(kind.__new__, "__code__", None) is not None:
         raise unsupported("Raise", f"Make the {kind.__name__} outside the compiled function")
@@ -202,6 +205,7 @@ def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value],
     kind = type(manager)
     if isinstance(manager, GraphObject):
         raise _only_python("an object that Python made")
+    methods = [special_method(ev, manager, name) for name in ("__enter__", "__exit__")]
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
@@ -212,13 +216,10 @@ def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value],
             )
     if kind is contextlib.nullcontext:
         return lambda *a: None, get_attribute(ev, manager, "enter_result")
-    evaluated = all(user_method(manager, name) is not None for name in ("__enter__", "__exit__"))
+    evaluated = None not in methods
     if not evaluated and kind is not contextlib.suppress and not is_framework(kind.__module__):
         raise _only_python(f"a {kind.__name__}")
-    if evaluated:
-        for name in ("__enter__", "__exit__"):
-            ev.captures.method(manager, name, None)
-    elif kind is contextlib.suppress:
+    if kind is contextlib.suppress:
         return lambda *a: manager.__exit__(*a), None
     leave = functools.partial(call, ev, manager.__exit__)
     return lambda *a: leave(a, {}), call(ev, manager.__enter__, (), {})
@@ -431,6 +432,7 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
         for handler in node.handlers:
             if handler.type is not None:
                 kinds = evaluate(ev, frame, handler.type)
+                ev.captures.bases_of(type(error))
                 if not isinstance(error, kinds):
                     continue
             if ev.calls.conditions_of(error, depth) != depth:

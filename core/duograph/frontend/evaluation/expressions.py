@@ -11,7 +11,6 @@ import ast
 from collections.abc import Iterator
 
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
-from ..libraries import user_method
 from ..source import local_names
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
@@ -23,9 +22,10 @@ from .dispatch import call, evaluate, syntax
 from .functions import function_from_syntax
 from .host import run_on_host
 from .iteration import is_iterable, iterate, pairs_of
+from .keys import as_key
 from .laziness import lazily
 from .operators import condition
-from .outside import as_key
+from .outside import special_method
 from .spans import begin_node
 from .targets import assign, mangled
 from .variables import store
@@ -69,7 +69,7 @@ def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
     for node in nodes:
         if isinstance(node, ast.Starred):
             value = evaluate(ev, frame, node.value)
-            if not is_iterable(value):
+            if not is_iterable(ev, value):
                 raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
             found.extend(iterate(ev, value))
         else:
@@ -247,7 +247,7 @@ def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Value:
     convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
     if convert is not None:
         value = call(ev, convert, (value,), {})
-    elif spec == "" and user_method(value, "__format__") is None:
+    elif spec == "" and special_method(ev, value, "__format__") is None:
         return call(ev, str, (value,), {})
     return call(ev, format, (value, spec), {})
 

@@ -8,11 +8,12 @@ bytecode must never run here, because it cannot branch on graph values.
 from __future__ import annotations
 
 import typing
+from types import FunctionType
 
 from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
-from ..libraries import is_framework
+from ..libraries import is_defined_in_class, is_framework
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.captures import definition_of
@@ -37,9 +38,10 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         UnsupportedSyntaxError: the source of the function cannot be found.
     """
     closure = f.__closure__ or ()
-    if not is_framework(f.__module__) and (ev.calls.frames or f.__defaults__ or f.__kwdefaults__):
-        ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
-        ev.keep.append(f)
+    outermost = not (ev.calls.frames or f.__defaults__ or f.__kwdefaults__)
+    # a tool that reloads modules replaces the code of methods, but not of a function given to `jit`
+    if not is_framework(f.__module__) and not (outermost and not is_defined_in_class(f)):
+        record_definition(ev, f)
     given = f.__defaults__ or ()
     code = f.__code__
     names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
@@ -52,6 +54,12 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         closure=dict(zip(f.__code__.co_freevars, closure, strict=True)),
         original=f,
     )
+
+
+def record_definition(ev: Evaluation, f: FunctionType) -> None:
+    """Record a function's code and defaults as constants, to compare before each later call."""
+    ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
+    ev.keep.append(f)
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:

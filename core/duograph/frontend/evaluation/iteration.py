@@ -17,6 +17,7 @@ from .attributes import get_attribute
 from .containers import get_item
 from .dispatch import call
 from .host import END_OF_ITERATION
+from .keys import as_key
 from .laziness import check_position
 from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
@@ -85,7 +86,8 @@ def pairs_of(ev: Evaluation, mapping: Value) -> dict[Value, Value]:
     Methods that the user wrote, such as `keys`, are traced into the graph.
     """
     if not hasattr(type(mapping), "keys"):
-        return dict(iterate(ev, pair) for pair in iterate(ev, mapping))
+        pairs = [tuple(iterate(ev, pair)) for pair in iterate(ev, mapping)]
+        return dict([(as_key(ev, pair[0]), *pair[1:]) if pair else pair for pair in pairs])
     if type(mapping) is dict:
         ev.copies.observe(mapping)
         return dict(mapping)
@@ -100,6 +102,8 @@ def pairs_of(ev: Evaluation, mapping: Value) -> dict[Value, Value]:
     return dict(mapping)
 
 
-def is_iterable(value: Value) -> bool:
-    """Return whether a value's class defines `__iter__` or `__getitem__`."""
+def is_iterable(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value's class defines `__iter__` or `__getitem__`; record the answer."""
+    special_method(ev, value, "__iter__")
+    special_method(ev, value, "__getitem__")
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

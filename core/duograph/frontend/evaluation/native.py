@@ -16,7 +16,7 @@ from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ...tracebacks import is_internal
-from ..libraries import is_framework, is_host
+from ..libraries import is_framework, is_host, is_users_class
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice
@@ -40,7 +40,8 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
     builder, journal = ev.builder, ev.journal
     mark = len(builder.nodes), len(builder.types)
     journal.branches.append({})
-    name = call_name_of(f)
+    users = isinstance(f, type) and is_users_class(f)  # its metaclass may answer any question
+    name = "" if users else call_name_of(f)
     try:
         if not name:
             found = f(*args, **kwargs)

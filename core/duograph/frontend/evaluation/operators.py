@@ -28,6 +28,7 @@ from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
 from .identity import compare_all, identical, known_identical
 from .iteration import iterate
+from .keys import look_up
 from .laziness import remaining
 from .native import native
 from .outside import (
@@ -35,7 +36,6 @@ from .outside import (
     defer,
     is_live,
     is_outside,
-    look_up,
     owned_result,
     settle,
     special_method,
@@ -386,9 +386,8 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     if hasattr(type(y), "__next__") and id(y) in ev.owned.objects:
         return _found_among(ev, x, iterate(ev, y))
     sequence = isinstance(y, tuple) or (isinstance(y, list) and not is_outside(ev, y))
-    if sequence and (
-        depends_on_graph(x) or depends_on_graph(y) or any(_has_own_equality(v) for v in (x, *y))
-    ):
+    own = sequence and any([special_method(ev, v, "__eq__") for v in (x, *y)])
+    if sequence and (own or depends_on_graph(x) or depends_on_graph(y)):
         return _found_among(ev, x, iter(tuple(y)))
     method = special_method(ev, y, "__contains__")
     if method is not None:

@@ -21,7 +21,13 @@ from ...ir.builder import GraphTensor
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
 from ...tensor import Tensor
-from ..libraries import has_own_hash, is_framework, is_host, user_method
+from ..libraries import (
+    is_framework,
+    is_host,
+    is_user_function,
+    is_users_class,
+    user_method,
+)
 from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
@@ -95,14 +101,18 @@ def is_pure_method(f: Value, owner: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user wrote for the class of `value`, else None.
 
-    If the object is from outside the compiled function and has the method, the result of the lookup
-    is recorded, and a later call for which the lookup finds another method compiles the function
-    again.
+    What the lookup finds in the classes of the user, or that it finds nothing, is recorded; a later
+    call for which it finds something else compiles the function again.
     """
-    found = user_method(value, name)
-    if found is not None and (isinstance(value, type) or is_outside(ev, value)):
-        ev.captures.method(value, name, None)
-    return found
+    kind = type(value)
+    if kind.__module__ == "builtins" or isinstance(value, (Tensor, HostValue)):
+        return None
+    if is_users_class(kind) or isinstance(value, Cell):
+        ev.captures.class_attribute(kind, name)
+        made_here = id(value) in ev.owned.objects or isinstance(value, (tuple, frozenset))
+        if not made_here and (isinstance(value, Cell) or is_outside(ev, value)):
+            ev.captures.class_of(value)
+    return user_method(value, name)
 
 
 # ---- questions that are answered while compiling ------------------------------------------------
@@ -202,27 +212,27 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     if isinstance(value, np.ndarray):
         return _settle_array(ev, value)
     if isinstance(value, IMMUTABLE) and not isinstance(value, enum.Enum):
-        return True
+        return kind.__module__ == "builtins" or _settle_class(ev, kind)
     seen.add(id(value))
     if kind in COPIED:
         ev.copies.observe(value)
         return all([_settle(ev, v, seen) for v in entries_of(value)])
     if isinstance(value, tuple) or kind in (frozenset, slice):
         items = (value.start, value.stop, value.step) if kind is slice else value
-        return all([_settle(ev, v, seen) for v in items])
+        plain = _settle_class(ev, kind)
+        return all([_settle(ev, v, seen) for v in items]) and plain
     if isinstance(value, types.MethodType):
         return _settle(ev, value.__self__, seen)
     if isinstance(value, types.BuiltinFunctionType):
         return value.__self__ is None or _settle(ev, value.__self__, seen)
     if isinstance(value, functools.partial):
         return _settle(ev, (value.func, value.args, value.keywords), seen)
+    plain = _settle_class(ev, kind)
     if not is_outside(ev, value):
         return True
-    if is_live(ev, value) or ev.outside.writes_to(value):
+    if not plain or is_live(ev, value) or ev.outside.writes_to(value):
         return False
     if isinstance(value, CONTAINERS):
-        if any(user_method(value, name) is not None for name in dir(kind) if name[:2] == "__"):
-            return False
         if any(id(v) in ev.outside.changed_containers for v in entries_of(value)):
             return False
         return all([_settle(ev, v, seen) for v in _read_entries(ev, value)])
@@ -358,6 +368,37 @@ def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
     return True
 
 
+# Methods that make objects; Python code that only reads an object does not call them.
+_MAKING = {"__init__", "__new__", "__post_init__", "__init_subclass__", "__class_getitem__"}
+
+
+def _settle_class(ev: Evaluation, kind: type) -> bool:
+    """Record the special methods of a class; return False if the user wrote one of them.
+
+    Python code that reads an object of the class could run such a method. The methods are compared
+    before each later call, because a program may add one to its class.
+    """
+    classes = tuple(c for c in kind.__mro__ if is_users_class(c))
+    if not classes:
+        return True
+    found = _special_methods(*classes)
+    label = f"the special methods of {kind.__name__}"
+    ev.captures.bases_of(kind)
+    ev.captures.add("answer", _special_methods, classes, found, label)
+    calling = issubclass(kind, type)  # a call of a class is evaluated
+    return not any(is_user_function(f) for n, f in found if not (calling and n == "__call__"))
+
+
+def _special_methods(*classes: type) -> tuple[tuple[str, Value], ...]:
+    """Return (name, method) of the special methods that classes define, without bases."""
+    return tuple(
+        (name, found)
+        for cls in classes
+        for name, found in vars(cls).items()
+        if name[:2] == "__" and name not in _MAKING and (callable(found) or found is None)
+    )
+
+
 def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     """Record all attributes of an object, recursively; return False if that is impossible.
 
@@ -371,12 +412,9 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
         return False
     for cls in kind.__mro__[:-1]:
         for name, found in vars(cls).items():
-            special = name.startswith("__") and name not in ("__init__", "__new__", "__post_init__")
-            if special and user_method(value, name) is not None:
+            if isinstance(found, property) or special_method(ev, found, "__get__") is not None:
                 return False
-            if isinstance(found, property) or user_method(found, "__get__") is not None:
-                return False
-            if not special and not callable(found):
+            if not name.startswith("__") and not callable(found):
                 ev.captures.class_attribute(kind, name)
     ev.captures.class_of(value)
     names = list(getattr(value, "__dict__", ()))
@@ -508,54 +546,6 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
             construct=name,
             remedy="Use a list or a dict, or move it out of the condition",
         )
-
-
-def as_key(ev: Evaluation, key: Value) -> Value:
-    """Return a dict key or set item, after checking that its hash may be computed at compile time.
-
-    Symbolic sizes in the key become fixed numbers. The hash of an object from outside the function
-    is recorded as a constant, which is compared before each later call.
-
-    Raises:
-        NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
-            is known only when the graph runs.
-    """
-    key = without_symbols(ev.scope, key)
-    if isinstance(key, HostValue):
-        raise NeedsValue("dict: got a key that is known only when the compiled function runs")
-    if has_own_hash(key):
-        raise _own_hash(key)
-    if is_outside(ev, key):
-        if is_live(ev, key) or ev.outside.writes_to(key):
-            raise NeedsValue(f"dict: got a key of {type(key).__name__} that the function changes")
-        for item in key if isinstance(key, tuple) else (key,):
-            if is_outside(ev, item):
-                ask(ev, hash, item)
-    return key
-
-
-def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
-    """Return a key after checking that finding it in a dict or set runs no user code.
-
-    Symbolic sizes in the key become fixed numbers.
-
-    Raises:
-        NeedsValue: the key or a key in `owner` has a `__hash__` or `__eq__` that the user wrote.
-    """
-    if id(owner) not in ev.copies.plain_keys:
-        for k in owner:
-            if has_own_hash(k):
-                raise _own_hash(k)
-        if id(owner) in ev.copies.originals:  # copies are kept alive, so that the id stays valid
-            ev.copies.plain_keys.add(id(owner))
-    return as_key(ev, key)
-
-
-def _own_hash(key: Value) -> NeedsValue:
-    return NeedsValue(
-        f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are equal; "
-        "wanted a key of Python's classes"
-    )
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphScalar
-from ..libraries import user_method
 from ..state.evaluation import Evaluation
 from ..types import Value
 from .dispatch import call
@@ -80,7 +79,7 @@ def overloaded(
     if not names:
         return NotImplemented
     tries = _tries(function, names, reflected, operands)
-    if not any(_is_of_user(owner, name) for owner, name, _ in tries):
+    if not any([_is_of_user(ev, owner, name) for owner, name, _ in tries]):
         return NotImplemented
     for owner, name, given in tries:
         found = _try(ev, function, owner, name, given)
@@ -113,11 +112,11 @@ def _tries(
     return [*tries, other]
 
 
-def _is_of_user(owner: Value, name: str) -> bool:
+def _is_of_user(ev: Evaluation, owner: Value, name: str) -> bool:
     """Return whether a method of the user decides what the method `name` of `owner` returns."""
-    if user_method(owner, name) is not None or _ordering(owner, name) is not None:
+    if special_method(ev, owner, name) is not None or _ordering(owner, name) is not None:
         return True
-    return _negates(owner, name) and user_method(owner, "__eq__") is not None
+    return _negates(owner, name) and special_method(ev, owner, "__eq__") is not None
 
 
 def _ordering(owner: Value, name: str) -> Value:

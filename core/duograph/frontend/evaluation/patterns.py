@@ -16,6 +16,7 @@ from typing import TypeAlias
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
+from ..libraries import is_users_class
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -24,7 +25,7 @@ from ..values.ranges import GraphRange
 from .attributes import get_attribute
 from .blocks import run_block
 from .branches import select
-from .builtin_functions import is_instance
+from .class_questions import is_instance
 from .dispatch import evaluate, syntax
 from .iteration import iterate, pairs_of
 from .operators import apply, condition, identical
@@ -197,11 +198,23 @@ def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
     return found
 
 
+def _has_flag(ev: Evaluation, subject: Value, flag: int) -> bool:
+    """Return whether a class has a flag, which `abc` sets for a registered class; record it."""
+    kind = type(subject)
+    if is_users_class(kind):
+        ev.captures.add("answer", _flag_of, (kind, flag), _flag_of(kind, flag), kind.__name__)
+    return _flag_of(kind, flag)
+
+
+def _flag_of(kind: type, flag: int) -> bool:
+    return bool(kind.__flags__ & flag)
+
+
 def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
     if isinstance(subject, GraphRange):
         raise NeedsValue("match: got a range whose length is known only when the function runs")
     if type(subject) is not list and not isinstance(subject, tuple):
-        if isinstance(subject, Tensor) or not type(subject).__flags__ & _SEQUENCE:
+        if isinstance(subject, Tensor) or not _has_flag(ev, subject, _SEQUENCE):
             return False
         subject = tuple(iterate(ev, subject))
     ev.copies.observe(subject)
@@ -222,7 +235,7 @@ def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, nam
 
 def _mapping(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
     if type(subject) is not dict:
-        if not type(subject).__flags__ & _MAPPING:
+        if not _has_flag(ev, subject, _MAPPING):
             return False
         subject = pairs_of(ev, subject)
     ev.copies.observe(subject)
@@ -241,6 +254,7 @@ def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: 
         return found
     if found is not True:
         raise _refused("got an object that only Python knows, to be taken apart inside jit")
+    ev.captures.class_attribute(cls, "__match_args__")
     attributes = list(getattr(cls, "__match_args__", ()))
     matches_itself = not attributes and bool(cls.__flags__ & _MATCHES_ITSELF)
     _check_parts(cls, pattern, 1 if matches_itself else len(attributes))

@@ -1,4 +1,4 @@
-"""Evaluates simple statements, imports, function definitions and `if`.
+"""Evaluates simple statements, function definitions and `if`.
 
 The functions register in `dispatch.SYNTAX` and are reached through `blocks.run_block`. Each returns
 a `Flow`, which says whether control goes on to the next statement. The module must not decide what
@@ -8,9 +8,7 @@ an assignment or a call does to a value; `targets` and `calls` do.
 from __future__ import annotations
 
 import ast
-import importlib
 
-from ..diagnostics import unsupported
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -86,38 +84,6 @@ def _break(ev: Evaluation, frame: Frame, node: ast.Break) -> Flow:
 @syntax(ast.Continue)
 def _continue(ev: Evaluation, frame: Frame, node: ast.Continue) -> Flow:
     return Flow(cont=True)
-
-
-@syntax(ast.Import)
-def _import(ev: Evaluation, frame: Frame, node: ast.Import) -> Flow:
-
-    for a in node.names:
-        module = importlib.import_module(a.name)
-        if a.asname is None:
-            module = importlib.import_module(a.name.split(".")[0])
-        store(ev, frame, (a.asname or a.name).split(".")[0], module)
-    return NORMAL
-
-
-@syntax(ast.ImportFrom)
-def _import_from(ev: Evaluation, frame: Frame, node: ast.ImportFrom) -> Flow:
-
-    package = frame.globals.get("__package__")
-    module = importlib.import_module("." * node.level + (node.module or ""), package)
-    for a in node.names:
-        if a.name == "*":
-            raise unsupported("import *", "Name what is imported")
-        if hasattr(module, a.name):
-            value = getattr(module, a.name)
-        else:
-            try:
-                value = importlib.import_module(f"{module.__name__}.{a.name}")
-            except ModuleNotFoundError:
-                raise ImportError(
-                    f"cannot import name {a.name!r} from {module.__name__!r}"
-                ) from None
-        store(ev, frame, a.asname or a.name, value)
-    return NORMAL
 
 
 @syntax(ast.If)

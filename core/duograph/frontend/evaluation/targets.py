@@ -31,6 +31,7 @@ from .containers import (
 from .dispatch import call, evaluate
 from .iteration import is_iterable, iterate
 from .operators import BINARY, IN_PLACE, apply
+from .outside import special_method
 from .variables import load, remove, store
 
 
@@ -62,7 +63,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
     """Unpack a value: assign its items to several targets, of which one may be starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
-    if not is_iterable(value):
+    if not is_iterable(ev, value):
         raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
     stars = [i for i, x in enumerate(targets) if isinstance(x, ast.Starred)]
     wanted = None if stars else len(targets) + 1  # Python asks for one more
@@ -156,7 +157,8 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
                 f"{name}: got a change of a NumPy array made while compiling, with values known "
                 "only when the function runs; wanted a Tensor"
             )
-    in_place = f"__{IN_PLACE[kind].__name__}__"
+    in_place = f"__{IN_PLACE[kind].__name__.strip('_')}__"
+    special_method(ev, old, in_place)
     if type(old) in (list, dict, set) and hasattr(old, in_place):
         found = container_method(ev, old, in_place, (value,), {})
         if found is NotImplemented:
@@ -165,8 +167,6 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
                 f"{type(old).__name__!r} and {type(value).__name__!r}"
             )
         return found
-    if isinstance(old, Tensor) or not hasattr(
-        type(old), f"__i{BINARY[kind].__name__.strip('_')}__"
-    ):
+    if isinstance(old, Tensor) or not hasattr(type(old), in_place):
         return apply(ev, BINARY[kind], old, value)
     return apply(ev, IN_PLACE[kind], old, value)

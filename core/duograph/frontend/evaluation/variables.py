@@ -151,6 +151,8 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
     if not is_framework(values.get("__name__")):  # a global of this name would be found first
         read_missing(ev, "item", values, name, name)
     found = getattr(builtins, name, MISSING)
+    if not is_framework(values.get("__name__")):
+        ev.captures.add("item", vars(builtins), name, found, name)
     if found is MISSING:
         raise NameError(f"name '{name}' is not defined")
     return found

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...nn.cell import Cell
 from ...tensor import Tensor
-from ..libraries import is_framework, is_host
+from ..libraries import is_users_class
 from ..types import Value
 from .journal import MISSING
 
@@ -82,7 +82,9 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "cell": _cell,
     "function": lambda owner, name: definition_of(owner),
     "method": lambda owner, name: vars(owner).get(name, MISSING),
-    "class": lambda owner, name: (type(owner), type(owner).__mro__),
+    "class": lambda owner, name: type(owner),
+    "bases": lambda owner, name: owner.__mro__,
+    "form": lambda owner, name: owner._type.plain,
     "entries": lambda owner, name: entries_of(owner),
     "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
     "type": _type_at,
@@ -99,10 +101,11 @@ class Capture:
     Attributes:
         kind: how the value was read, one of `QUESTIONS`: "item" (of a dict, such as the globals),
             "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
-            dict of a class), "class" (of an object), "entries" (of a list, dict or set), "contents"
-            (of an array or a tensor), "members" and "hooks" (of a Cell), "tensor hooks" (of a
-            Tensor), "type" (of a location that the function writes), "answer" (of calling
-            `owner` with the arguments `name`).
+            dict of a class), "class" (of an object), "bases" (of a class: its MRO), "entries" (of a
+            list, dict or set), "contents" (of an array or a tensor), "form" (shape and dtype of a
+            tensor), "members" and "hooks" (of a Cell), "tensor hooks" (of a Tensor), "type" (of a
+            location that the function writes), "answer" (of calling `owner` with the arguments
+            `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
@@ -306,6 +309,8 @@ class Captures:
         self.arrays: dict[int, np.ndarray] = {}
         self.all_exact = False
         self._members: set[int] = set()  # ids of Cells whose members are captured
+        # (id of a class, name) -> the class, and what `class_attribute` returned for it
+        self._looked_up: dict[tuple[int, str], tuple[type, bool]] = {}
 
     def add(
         self, kind: str, owner: Value, name: Value, value: Value, label: str, exact: bool = False
@@ -351,33 +356,55 @@ class Captures:
         """Record how a method was found, so that the guard notices if another would be found.
 
         For each of the user's classes that the lookup visits, its attribute `name` or the absence
-        of one is recorded. If one of them defines the method, the class of `owner` and the
-        attribute of `owner` that could hide the method are recorded as well.
+        of one is recorded. If one of them defines the method, or the owner is a Cell, the class of
+        `owner` and the attribute of `owner` that could hide the method are recorded as well.
 
         Args:
             owner: the object.
             name: the name of the method.
             value: the bound method; None for a special method, which no attribute can hide.
         """
-        if self.class_attribute(type(owner), name):
+        if self.class_attribute(type(owner), name) or isinstance(owner, Cell):
             self.class_of(owner)
-            if value is not None:  # the object's attribute takes precedence
-                self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
+            label = f"{type(owner).__name__}.{name}"
+            held = getattr(owner, "__dict__", None)
+            if value is None:
+                return
+            if isinstance(held, dict) and not isinstance(owner, Cell):
+                self.add("item", held, name, held.get(name, MISSING), label)
+            else:  # guards of Cells compare attributes only after one was set
+                self.add("attribute", owner, name, value, label)
 
     def class_attribute(self, kind: type, name: str) -> bool:
         """Record the attribute `name` of class `kind`; return whether a user's class defines it.
 
         For each class in the MRO of `kind` that the user wrote, up to the first class that defines
         the attribute, the attribute or its absence is recorded and compared before each later call.
+        So are the MRO, and the attribute where a class of a library, written in Python, defines it.
         """
+        key = id(kind), name
+        known = self._looked_up.get(key)
+        if known is None:
+            known = self._looked_up[key] = (kind, self._look_up(kind, name))
+        return known[1]
+
+    def _look_up(self, kind: type, name: str) -> bool:
+        """Record what a search for `name` finds in the classes of `kind`; see `class_attribute`."""
+        self.bases_of(kind)
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)
-            user = not is_framework(cls.__module__) and not is_host(cls.__module__)
-            if user and cls is not object:
+            user = is_users_class(cls)
+            if user or cls is Tensor or (found is not MISSING and cls.__flags__ & _HEAP_TYPE):
                 self.add("method", cls, name, found, f"{cls.__name__}.{name}")
             if found is not MISSING:
                 return user
         return False
+
+    def bases_of(self, kind: type) -> None:
+        """Record the MRO of a class that the user wrote, to compare before each later call."""
+        if is_users_class(kind):
+            label = f"the base classes of {kind.__name__}"
+            self.add("bases", kind, None, kind.__mro__, label, exact=True)
 
     def class_of(self, owner: Value) -> None:
         """Record the class and MRO of an object, for the guard to compare before each later call.
@@ -386,8 +413,13 @@ class Captures:
         """
         kind = type(owner)
         if kind.__flags__ & _HEAP_TYPE:
-            now = (kind, kind.__mro__)
-            self.add("class", owner, None, now, f"the class of a {kind.__name__}", exact=True)
+            label = f"the class of a {kind.__name__}"
+            self.add("class", owner, None, kind, label, exact=True)
+            self.bases_of(kind)
+
+    def form_of(self, tensor: Tensor, label: str) -> None:
+        """Record the shape and dtype of a tensor from outside, which `set_data` may change."""
+        self.add("form", tensor, None, tensor._type.plain, label, exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
         """Record the data of an array or tensor that compile-time code read, as a constant.

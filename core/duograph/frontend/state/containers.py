@@ -7,12 +7,14 @@ traced code reads the content. Writes to a copy are repeated on the original whe
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import NeedsValue
 from ...nn.cell import Cell
-from ..libraries import has_own_hash
+from ..libraries import has_own_hash, is_users_class
 from ..types import Value
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
@@ -170,8 +172,13 @@ class ContainerCopies:
         """Record a copied container's items as constants when code first reads them.
 
         The guard of the compiled function compares them before each call. Other objects are
-        ignored.
+        ignored, but for enums, whose members are recorded.
         """
+        if isinstance(copy, enum.EnumMeta) and is_users_class(copy):
+            tables: Value = (copy._member_names_, copy._member_map_, copy._value2member_map_)
+            for table in tables:
+                what = f"the members of {copy.__name__}"
+                self._captures.add("entries", table, None, entries_of(table), what)
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return
