@@ -636,8 +636,7 @@ F.softmax(nan, 0)
 
 # rows whose result has a size that depends on values: compiled, they run line by line and warn
 UNCOMPILED = {
-    "mint.where(x > 0)", "mint.repeat_interleave(z, iv)", "mint.nonzero(t, as_tuple=True)",
-    "mint.bincount(rep)", "mint.bincount(rep, minlength=6)",
+    "mint.repeat_interleave(z, iv)", "mint.bincount(rep)", "mint.bincount(rep, minlength=6)",
 }  # fmt: skip
 
 GROUPS = {

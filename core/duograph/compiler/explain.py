@@ -96,6 +96,7 @@ GUARDS = {
     "contents": "the array or tensor has the same contents",
     "members": "the Cell has the same Parameters, children and options",
     "hooks": "the Cell has the same hooks",
+    "tensor hooks": "the Tensor or Parameter has the same gradient hooks",
     "type": "the location holds a value of the same type",
     "answer": "asking again gives the same answer",
 }

@@ -48,7 +48,7 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
         else:
             with inside_call(ev, Link(name, FUNCTION)):
                 found = f(*args, **kwargs)
-    except (NeedsValue, TypeError, ValueError) as error:
+    except (NeedsValue, TypeError, ValueError, AttributeError) as error:
         if not _needed_a_value(error):
             journal.keep()
             raise
@@ -93,7 +93,7 @@ def _enter_framework_function(
     """
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         # a graph value was used as a Python number, or a shape depends on a graph value
         if isinstance(error, NeedsValue) or not (
             _needed_a_value(error) or _is_join_in_framework(ev, error)

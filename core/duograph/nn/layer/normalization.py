@@ -89,12 +89,14 @@ class _BatchNorm(Cell):
         self.gamma = _parameter("gamma", gamma_init, num_features, dtype, affine)
         self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
 
-    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalise a batch by its own statistics; return (result, mean, variance).
+    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+        """Normalise a batch by its own statistics; return (result, mean, variance, count).
 
-        `x` and the result have shape (N, C, ...), mean and variance (C,).
+        `x` and the result have shape (N, C, ...), mean and variance (C,). The variance of the
+        moving average is variance * count / (count - 1); a count of 1 stands for the factor 1.
         """
-        return ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps)
+        count = x.size // self.num_features
+        return (*ops.batch_norm_train(x, self.gamma, self.beta, eps=self.eps), count)
 
     def _operator_arguments(self) -> dict[str, object]:
         """Return the constructor arguments of the layer's primitives `bn_train` and `bn_infer`."""
@@ -113,12 +115,11 @@ class _BatchNorm(Cell):
             )
         use_batch = self.use_batch_statistics
         if self.training if use_batch is None else use_batch:
-            out, mean, variance = self._trained(x)
+            out, mean, variance, count = self._trained(x)
             moved_mean, moved_variance = ops.moving_statistics(
                 self.moving_mean, self.moving_variance,
                 ops.stop_gradient(mean), ops.stop_gradient(variance),
-                keep=1.0 - self.momentum,
-                count=self.group_size * (x.size // self.num_features),
+                keep=1.0 - self.momentum, count=count,
             )  # fmt: skip
             self.moving_mean.set_data(moved_mean)
             self.moving_variance.set_data(moved_variance)
@@ -249,10 +250,10 @@ class SyncBatchNorm(_BatchNorm):
         self.group = shared_group("SyncBatchNorm", process_groups)
         self.group_size = world().group("SyncBatchNorm", self.group).size if self.group else 1
 
-    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _trained(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
         if self.group_size == 1:
             return super()._trained(x)
-        return synchronized(x, self.gamma, self.beta, self.eps, self.group)
+        return (*synchronized(x, self.gamma, self.beta, self.eps, self.group), 1)
 
 
 def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> str:
@@ -289,7 +290,9 @@ def shared_group(owner: str, process_groups: Sequence[Sequence[int]] | None) -> 
 def synchronized(
     x: Tensor, gamma: Tensor, beta: Tensor, eps: float, group: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise channels with the statistics of all ranks; return (result, mean, variance).
+    """Normalise channels with the statistics of all ranks.
+
+    Returns (result, mean, unbiased variance). The variance by which it divides is the biased one.
 
     Args:
         x: Tensor (N, C, ...), with the same C on all ranks.
@@ -312,7 +315,7 @@ def synchronized(
     variance = squares / count
     scale = ops.rsqrt(variance + eps) * gamma
     out = centred * scale.reshape(shape) + beta.reshape(shape)
-    return out.astype(x.dtype), mean, variance
+    return out.astype(x.dtype), mean, squares / ops.maximum(count - 1, 1.0)
 
 
 class LayerNorm(Cell):
