@@ -120,9 +120,9 @@ def called(chain: Sequence[Link]) -> str:
 
 
 def call_name_of(function: object) -> str:
-    """Return the name by which users call a function, primitive or op.
+    """Return the public name of a function, primitive or op, which error messages use.
 
-    The result is "" if only duograph itself calls it.
+    The result is "" if it has none, because only duograph itself calls it.
     """
     found = getattr(function, "call_name", "") or getattr(
         getattr(function, "op", None), "call_name", ""
@@ -171,9 +171,9 @@ def leave(
 
 
 def name_call(error: DuographError, name: str, given: Mapping[str, object] | None = None) -> None:
-    """Replace the head of an error's message by the name of a function that the error leaves.
+    """Replace the head of an error's message by the name of the function that the user called.
 
-    The head is the name of an op or of an inner function before the message's first colon.
+    The head is the name before the message's first colon: that of an op or of an inner function.
 
     Args:
         error: the error; unchanged if its class has `names_call` False, or its head is final.

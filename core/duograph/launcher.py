@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
-import json
 import os
 import pathlib
 import signal
@@ -22,9 +21,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from ._cores import cores
 from .backend.collectives import engines, unavailable
-from .launched import launched
+from .launched import launched, rank_of_parent
 from .profiler.merging import merged, read_parts
+from .profiler.traces import write_document
 
 __all__ = ["WITH_VALUE", "add_rank_arguments", "prepare_rank", "start_ranks", "trace_path",
            "wanted_ranks"]  # fmt: skip
@@ -40,6 +41,9 @@ _MSRUN = {
 }
 WITH_VALUE = ("-n", "--worker_num", "--local_worker_num", "--log_dir", "--trace", *_MSRUN)
 
+# The most ranks on one machine: so many for each core, or so many in all. Each is a process that
+# loads the framework and the program.
+_PER_CORE, _ALWAYS = 8, 64
 _STOPPED_FOR = 3.0  # seconds after which a stopped rank ends the others
 # set for ranks by the launcher
 _LABEL, _FOLDER, _TRACES = "DUOGRAPH_RANK_LABEL", "DUOGRAPH_RANK_LOGS", "DUOGRAPH_RANK_TRACES"
@@ -70,13 +74,13 @@ def add_rank_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _number(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"got {text!r}; wanted a number of ranks, 1 or more")
     return int(text)
 
 
 def wanted_ranks(options: argparse.Namespace) -> int | str:
-    """Return the number of ranks to start, or a message if the options contradict each other.
+    """Return the number of ranks to start, or a message that says why there can be no such ranks.
 
     In a process that is a rank already, the number is 1.
     """
@@ -88,6 +92,13 @@ def wanted_ranks(options: argparse.Namespace) -> int | str:
         return (
             f"got {asked} ranks, of which {here} on this machine; wanted all of them here. Start "
             "ranks on several machines with mpiexec --hostfile FILE python -m duograph.run ..."
+        )
+    most = max(_ALWAYS, _PER_CORE * cores())
+    if asked > most:
+        return (
+            f"got {asked} ranks; wanted at most {most} on this machine, which has {cores()} cores. "
+            "Start fewer, or start ranks on several machines with mpiexec --hostfile FILE python "
+            "-m duograph.run ..."
         )
     return asked
 
@@ -140,7 +151,7 @@ def _traced(command: Sequence[str], options: argparse.Namespace, size: int) -> i
     if not parts:
         return status or 1
     try:
-        pathlib.Path(options.trace).write_text(json.dumps(merged(parts)), "utf-8")
+        write_document(options.trace, lambda: merged(parts))
     except OSError as error:
         sys.stderr.write(f"duograph run: the trace cannot be written: {error}\n")
         return status or 1
@@ -277,6 +288,9 @@ class _Labelled:
     def flush(self) -> None:
         self._stream.flush()
 
+    def isatty(self) -> bool:
+        return False  # whole lines only: nothing can be redrawn
+
     def finish(self) -> None:
         """Write a last line that has no newline yet."""
         if self._line:
@@ -286,34 +300,43 @@ class _Labelled:
         return getattr(self._stream, name)
 
 
+def _own_rank() -> int | None:
+    """Return the number of this rank; None in a process that the launcher has not started itself.
+
+    A process that a rank starts inherits the rank's environment, but must not take its log file.
+    """
+    found = launched()
+    return None if found is None or rank_of_parent() is not None else found.rank
+
+
 def prepare_rank() -> None:
     """Label the output of this rank, or redirect it to a file, as the launcher's environment says.
 
     Does nothing in a process that no launcher started.
     """
-    found = launched()
-    if found is None or found.rank is None:
+    rank = _own_rank()
+    if rank is None:
         return
     folder = os.environ.get(_FOLDER)
     if folder is not None:
         sys.stdout.flush()
         sys.stderr.flush()
         mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        log = os.open(os.path.join(folder, f"worker_{found.rank}.log"), mode, 0o644)
+        log = os.open(os.path.join(folder, f"worker_{rank}.log"), mode, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
     if _LABEL in os.environ:
         for name in ("stdout", "stderr"):
-            made = _Labelled(getattr(sys, name), f"[rank {found.rank}] ")
+            made = _Labelled(getattr(sys, name), f"[rank {rank}] ")
             atexit.register(made.finish)
             setattr(sys, name, made)
 
 
 def trace_path(options: argparse.Namespace) -> str | None:
     """Return the file to which this process writes its own trace; None if it writes none."""
-    folder, found = os.environ.get(_TRACES), launched()
-    if folder is not None and found is not None:
-        return os.path.join(folder, f"{found.rank}.json")
+    folder, rank = os.environ.get(_TRACES), _own_rank()
+    if folder is not None and rank is not None:
+        return os.path.join(folder, f"{rank}.json")
     path: str | None = options.trace
     return path

@@ -123,9 +123,11 @@ def output_problem(option: str, path: str | os.PathLike[str]) -> str | None:
     """
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        return f"{option}: got {os.fspath(path)}; there is no folder {folder}"
+        return f"{option}: got {os.fspath(path)}; there is no folder {folder}; create it first"
     if os.path.isdir(path):
         return f"{option}: got {os.fspath(path)}, which is a folder; wanted a file"
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return f"{option}: got {os.fspath(path)}, which you may not write; wanted another path"
     return None
 
 

@@ -17,7 +17,7 @@ from typing import TextIO, TypeVar
 
 from ._locks import new_lock
 
-__all__ = ["StatusLine", "counted", "duration_text", "size_text", "status_line"]
+__all__ = ["StatusLine", "counted", "duration_text", "is_terminal", "size_text", "status_line"]
 
 T = TypeVar("T")
 
@@ -129,6 +129,17 @@ class _Terminal:
             thread.join()
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal on which lines can be redrawn.
+
+    A user may have replaced `sys.stderr` by an object that has little more than `write`.
+    """
+    try:
+        return bool(getattr(stream, "isatty", lambda: False)())
+    except ValueError:  # the stream is closed
+        return False
+
+
 _terminal: _Terminal | None = None  # while operations are running
 
 
@@ -152,7 +163,7 @@ def status_line(
     global _terminal
     stream = sys.stderr
     main = threading.current_thread() is threading.main_thread()
-    if not main or stream is None or not stream.isatty():
+    if not main or not is_terminal(stream):
         yield StatusLine(doing, total, unit, shown=False)
         return
     line = StatusLine(doing, total, unit)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import dataset, mindrecord, status_line
+from duograph import dataset, launcher, mindrecord, status_line
 from duograph.cli import bench
 from duograph.status_line import StatusLine, counted, duration_text, size_text
 from duograph.status_line import status_line as shown
@@ -40,6 +40,36 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def lines(stream: io.StringIO) -> list[str]:
     return [part for part in stream.getvalue().split("\r\x1b[K") if part]
+
+
+class Log:
+    """A stream that a program has put in the place of `sys.stderr`."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+def closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, Log(), closed(), io.StringIO()], ids=str)
+def test_streams_that_are_no_terminals(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
+    watched(monkeypatch, stream)
+    with shown("saving", 3, "rows") as line:
+        for _ in counted(range(3), line):
+            time.sleep(0.002)
+    assert getattr(stream, "text", "") == ""
+
+
+def test_labelled_output_of_a_rank_is_no_terminal() -> None:
+    """Its stream writes whole lines, which cannot be redrawn."""
+    assert not status_line.is_terminal(launcher._Labelled(Terminal(), "[rank 0] "))
 
 
 GIB = 1 << 30

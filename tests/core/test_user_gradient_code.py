@@ -313,7 +313,10 @@ WRITERS = [
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("nested", [False, True])
 def test_writes_of_gradient_code_stay_its_own(writer, wanted, first, nested):
-    """The sum passes one cotangent on to both terms; only that of the writer may change."""
+    """Both terms of a sum get the same cotangent tensor, to which a hook or `bprop` may write.
+
+    A write by the code of one term must not change the gradient of the other.
+    """
     seen = []
 
     def f(x):

@@ -1,5 +1,7 @@
 """Tests that calls of compiled functions notice changed captures (`compiler.guard_code`)."""
 
+import types
+
 import duograph as ms
 import numpy as np
 import pytest
@@ -266,3 +268,27 @@ def test_programs_with_equal_numbers_of_their_own_stay_apart():
         assert [check() for check in checks] == [check is not own for check in checks]
         h[0] = before
         assert all(check() for check in checks)
+
+
+@pytest.mark.parametrize("policy", ["warn", "ignore", "error", "recompile"])
+@pytest.mark.parametrize("mode", ["plain", "recorded"])
+def test_a_program_that_only_raised_is_no_old_value(policy, mode):
+    """Nothing is worth keeping of a program whose calls have all raised."""
+    ms.set_context(stale_captures=policy)
+    holder = types.SimpleNamespace(limit=0)
+
+    def function(a):
+        if holder.limit < 1:
+            print("checked")  # an effect: the error is raised by the program, not while compiling
+            raise ValueError(f"limit {holder.limit}")
+        return a * holder.limit
+
+    compiled = ms.jit(function)
+    run = compiled if mode == "plain" else ms.grad(lambda a: compiled(a).sum())
+    x = Tensor([1.0, 2.0])
+    for limit in (0, -1, -1, 0):
+        holder.limit = limit
+        with pytest.raises(ValueError, match=f"limit {limit}"):
+            run(x)
+    holder.limit = 3
+    np.testing.assert_array_equal(run(x).asnumpy(), [3.0, 6.0] if mode == "plain" else [3.0, 3.0])

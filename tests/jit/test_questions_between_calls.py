@@ -15,7 +15,10 @@ ROWS: dict[str, tuple[str, str, str, str]] = {}
 
 
 def rows(setup: str, undo: str = "", **given: tuple[str, str]) -> None:
-    """Add rows with one setup, each a body and a change."""
+    """Add a row to `ROWS` for each keyword, whose value is (body, change).
+
+    All these rows have the same `setup` and `undo`.
+    """
     for name, (body, change) in given.items():
         key = name.replace("_", " ")
         assert key not in ROWS
@@ -57,6 +60,20 @@ rows(
     method_given_to_tensor=("return x.scaled()", "Tensor.scaled = lambda self: self * 5"),
     defaults_of_a_method_given_to_tensor=("return x.scaled()", "Tensor.scaled.__defaults__ = (5,)"),
 )
+rows(
+    "class A:\n    def __class_getitem__(cls, i):\n        return 2.0 + i\n"
+    "class B(A):\n    pass\n",
+    item_of_a_class=("return x * A[1]", "A.__class_getitem__ = classmethod(lambda cls, i: 4.0)"),
+    item_of_a_derived_class=(
+        "return x * B[1]", "B.__class_getitem__ = classmethod(lambda cls, i: 4.0)"
+    ),
+    item_of_a_class_by_a_static_method=(
+        "return x * A[1]", "A.__class_getitem__ = staticmethod(lambda i: 4.0)"
+    ),
+    item_of_a_class_that_is_gone=(
+        "try:\n    return x * A[1]\nexcept TypeError:\n    return x", "del A.__class_getitem__"
+    ),
+)  # fmt: skip
 rows(
     "held = Tensor([1.0])\n",
     "del Tensor.scaled",

@@ -111,3 +111,17 @@ def test_which_names_are_exempt_without_groups(name, decay):
     found = trained(lambda p: ALL[name](p, weight_decay=decay))
     changed = [not np.array_equal(a, b) for a, b in zip(found, plain, strict=True)]
     assert changed == [True, True, name == "FTRL"]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("first", [0.3, Constant(0.3)], ids=["number", "Cell"])
+@pytest.mark.parametrize("name", ALL)
+def test_groups_may_mix_numbers_and_schedules(name, first, compiled):
+    def groups(one, other):
+        return lambda p: ALL[name]([
+            {"params": p[:1], "weight_decay": one}, {"params": p[1:], "weight_decay": other},
+        ])  # fmt: skip
+
+    wanted = trained(groups(0.3, 0.2))
+    close(trained(groups(first, 0.2), compiled=compiled), wanted)
+    close(trained(groups(first, Constant(0.2)), compiled=compiled), wanted)

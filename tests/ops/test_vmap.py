@@ -99,3 +99,11 @@ def test_mapped_axes_of_different_lengths_are_refused(name, wrap):
 def test_containers_of_mapped_tensors(nest):
     found = ms.vmap(lambda p: p[0] + 10 * p[1])(nest(ms.Tensor(X), ms.Tensor(X[:, 0])))
     np.testing.assert_array_equal(found.asnumpy(), X + 10 * X[:, :1])
+
+
+def test_a_namedtuple_of_results_stays_one():
+    pair_of = collections.namedtuple("Pair", "a b")
+    got = ms.vmap(lambda t: pair_of(t * 2, t.sum()), 0, (1, 0))(ms.Tensor(X))
+    assert type(got) is pair_of
+    np.testing.assert_array_equal(got.a.asnumpy(), (X * 2).T)
+    np.testing.assert_array_equal(got.b.asnumpy(), X.sum(1))

@@ -186,6 +186,9 @@ def test_flags_of_msrun(script: pathlib.Path, tmp_path: pathlib.Path) -> None:
     [
         (["--worker_num=4", "--local_worker_num=2"], "got 4 ranks, of which 2 on this machine"),
         (["-n", "0"], "got '0'; wanted a number of ranks"),
+        (["-n", "\u00b2"], "got '\u00b2'; wanted a number of ranks"),
+        (["-n", "100000"], "got 100000 ranks; wanted at most"),
+        (["--local_worker_num=100000"], "got 100000 ranks; wanted at most"),
         (["-n", "2", "no_such_file.py"], "no such file"),
     ],
 )

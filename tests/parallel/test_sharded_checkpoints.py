@@ -239,7 +239,7 @@ def test_a_killed_program_resumes(tmp_path: pathlib.Path) -> None:
 
 
 def large_dense(width: int) -> nn.Cell:
-    """A layer with optimiser state in parts."""
+    """Return an optimiser whose moments are sharded: each rank holds a part of them."""
     ms.set_auto_parallel_context(
         parallel_mode="data_parallel", enable_parallel_optimizer=True,
         parallel_optimizer_config={"parallel_optimizer_threshold": 0},

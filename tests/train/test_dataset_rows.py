@@ -443,6 +443,29 @@ def test_an_endless_iterator_as_sampler_is_read_up_to_the_limit():
     assert values(data.create_dict_iterator(num_epochs=1, output_numpy=True)) == [6, 5, 6]
 
 
+def test_an_iterator_above_another_sampler_survives_the_size():
+    above = ds.IterSampler(iter([2, 0, 1]))
+    above.add_child(ds.PKSampler(2))
+    data = ds.NumpySlicesDataset({"x": [5, 6, 7, 8], "label": [0, 0, 1, 1]}, sampler=above)
+    for _ in range(2):
+        assert data.get_dataset_size() == 3
+        rows = list(data.create_dict_iterator(num_epochs=1, output_numpy=True))
+        assert len(rows) == 3
+
+
+def test_the_size_is_no_pass_of_a_shard_below_another_sampler():
+    def rows(ask):
+        above = ds.SequentialSampler()
+        above.add_child(ds.DistributedSampler(2, 0))
+        data = ds.NumpySlicesDataset(list(range(20)), ["x"], sampler=above)
+        if ask:
+            assert data.get_dataset_size() == data.get_dataset_size() == 10
+        iterator = data.create_dict_iterator(num_epochs=2, output_numpy=True)
+        return [values(iterator) for _ in range(2)]
+
+    assert rows(True) == rows(False)
+
+
 # ---- rows of per_batch_map ----------------------------------------------------------------------
 
 

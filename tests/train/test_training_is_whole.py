@@ -122,6 +122,24 @@ def test_callbacks_of_datasets_count_epochs_by_iterator():
     assert calls == []
 
 
+def test_an_abandoned_iterator_leaves_no_callbacks_behind(tmp_path):
+    steps = []
+
+    class Records(dataset.DSCallback):
+        def ds_step_begin(self, context):
+            steps.append((context.cur_epoch_num, context.cur_step_num))
+
+    data = numbers(3).map(abs, "column_0", callbacks=[Records()]).filter(bool, "column_0")
+    iterator = data.create_dict_iterator(num_epochs=1)
+    next(iterator)
+    before = list(steps)
+    data.get_dataset_size()
+    data.save(str(tmp_path / "rows"))
+    assert steps == before
+    list(iterator)  # it goes on, with its own numbers
+    assert steps == [(1, 1), (1, 2), (1, 3)]
+
+
 # ---- callbacks are exited -----------------------------------------------------------------------
 
 
@@ -272,6 +290,13 @@ def test_unscaled_gradients_have_the_digits_of_their_dtype(dtype, scale):
     wide = found.asnumpy().astype(np.float64)
     digits = {ms.float16: 1e-3, ms.bfloat16: 1e-2}.get(dtype, 1e-6)
     np.testing.assert_allclose(wide, wanted, rtol=digits, atol=3e-8 if dtype is ms.float16 else 0)
+
+
+@pytest.mark.parametrize("dtype", [ms.complex64, ms.complex128])
+def test_unscaled_complex_gradients_keep_their_imaginary_part(dtype):
+    found = ms.amp.StaticLossScaler(4.0).unscale((Tensor([1 + 2j, -3j], dtype),))[0]
+    assert found.dtype is dtype
+    np.testing.assert_array_equal(found.asnumpy(), [0.25 + 0.5j, -0.75j])
 
 
 # ---- metrics ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ops
-from ..autodiff.pytrees import mapped
+from ..autodiff.pytrees import rebuilt
 from ..call_errors import explaining
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
@@ -51,7 +51,13 @@ class _OutputTo32(Cell):
 
 def _to_32(value: object) -> object:
     """Return a nested result with its tensors of 16-bit floats cast to float32."""
-    return mapped(value, lambda x: ops.cast(x, float32) if x.dtype in (float16, bfloat16) else x)
+    if isinstance(value, Tensor):
+        return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
+    if isinstance(value, (tuple, list)):
+        return rebuilt(value, [_to_32(v) for v in value])
+    if isinstance(value, dict):
+        return {k: _to_32(v) for k, v in value.items()}
+    return value
 
 
 def get_white_list() -> list[type[Cell]]:

@@ -322,4 +322,9 @@ def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
             "register_hook: got a hook inside jit; a compiled function has no place where a hook "
             "could run. Register it outside, or run the function line by line"
         )
-    return Hook(hooks_of(t), function)
+    hooks = hooks_of(t)
+    if hooks is getattr(
+        t, "_hooks", None
+    ):  # of the Tensor itself, not of its value in a derivative
+        runtime_state.cells_version += 1  # compiled functions compare a Parameter's hooks
+    return Hook(hooks, function)

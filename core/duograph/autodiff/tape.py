@@ -248,13 +248,12 @@ class Hook:
         self.function = function
         self._hooks = hooks
         hooks.append(self)
-        runtime_state.cells_version += 1  # compiled functions compare a Parameter's hooks
 
     def remove(self) -> None:
         """Unregister the gradient hook; a second call does nothing."""
         if self in self._hooks:
             self._hooks.remove(self)
-            runtime_state.cells_version += 1
+            runtime_state.cells_version += 1  # compiled functions compare a Parameter's hooks
 
 
 Edge: TypeAlias = "Node | Leaf | Output"

@@ -148,7 +148,8 @@ def _stacked(results: list[Any], axis: Axes) -> object:
     first = results[0]
     if isinstance(first, (tuple, list)):
         axes = enumerate(_axes_of(axis, len(first), "out_axes"))
-        return tuple(_stacked([r[i] for r in results], a) for i, a in axes)
+        items = [_stacked([r[i] for r in results], a) for i, a in axes]
+        return rebuilt(first, items) if hasattr(first, "_fields") else tuple(items)
     if isinstance(axis, (tuple, list)):
         raise ArgumentValueError(
             f"vmap: got out_axes {tuple(axis)} for a result that is one Tensor; wanted an int"

@@ -16,6 +16,7 @@ import pathlib
 import pickle
 import sys
 import zipfile
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 import ml_dtypes
@@ -137,9 +138,16 @@ def read(path: pathlib.Path) -> dict[str, Array]:
         raise ValueError(f"{path} holds {type(found).__name__}; wanted a state dict")
     left_out: list[str] = []
     values = _flatten(found, "", {}, left_out)
-    if left_out:
-        sys.stderr.write(f"duograph convert: left out, since no tensors: {', '.join(left_out)}\n")
+    say_left_out(left_out)
     return values
+
+
+def say_left_out(names: Sequence[str]) -> None:
+    """Say on the standard error output which entries of a file are no tensors, if there are any."""
+    if names:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        text = ", ".join(names[:5])
+        sys.stderr.write(f"duograph convert: left out, since no tensors: {text}{more}\n")
 
 
 def _flatten(

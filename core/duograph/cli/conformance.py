@@ -13,7 +13,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 from ..conformance import certificates
 from ..errors import DuographError
@@ -84,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--resume needs --report FOLDER, where the results are")
     folder = options.report
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"--report: got {folder}, which is no folder")
+        raise UsageError(f"--report: got {folder}, which is a file; wanted a folder")
     if importlib.util.find_spec("pytest") is None:
         sys.stderr.write(
             'duograph conformance: pytest is not installed: pip install "duograph[conformance]"\n'
@@ -101,17 +100,17 @@ def _run(options: argparse.Namespace) -> int:
         return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
     with tempfile.TemporaryDirectory() as own:
         line += ["--report", folder or own]
-        begun = time.time()
+        reports = pathlib.Path(folder or own)
+        before = {report: report.stat().st_mtime_ns for report in reports.glob("*.json")}
         status = subprocess.run(line, check=False, stdout=sys.stderr).returncode
-        reports = pathlib.Path(folder or own).glob("*.json")
-        for report in reports:  # others in the folder are of other devices, and older
-            if report.stat().st_mtime >= begun - 1:
+        for report in reports.glob("*.json"):  # others in the folder are of other devices
+            if report.stat().st_mtime_ns != before.get(report):
                 sys.stdout.write(report.read_text("utf-8") + "\n")
     return _STATUS.get(status, 1)
 
 
 def _processes(text: str) -> str:
-    if text != "auto" and not (text.isdigit() and int(text) > 0):
+    if text != "auto" and not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"got {text!r}; wanted a number above 0, or auto")
     return text
 

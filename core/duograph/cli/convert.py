@@ -139,8 +139,7 @@ def read(path: pathlib.Path) -> dict[str, Array]:
             raise ValueError(f"{path} is damaged, or no .npz file: {error}") from None
     found = load_checkpoint(str(path), format=path.suffix[1:])
     texts = [name for name, value in found.items() if not isinstance(value, Tensor)]
-    if texts:
-        sys.stderr.write(f"duograph convert: left out, since no tensors: {', '.join(texts)}\n")
+    _torch_files.say_left_out(texts)
     return {name: value.asnumpy() for name, value in found.items() if isinstance(value, Tensor)}
 
 

@@ -19,7 +19,6 @@ from .. import amp, context, ops
 from ..amp.precision import _BLACK as AMP_BLACK_LIST
 from ..amp.precision import _WHITE as AMP_WHITE_LIST
 from ..amp.precision import _cast_all_but, _cast_cells
-from ..autodiff.pytrees import rebuilt
 from ..dtype import (
     DType,
     bfloat16,
@@ -40,6 +39,7 @@ from ..dtype import (
 from ..errors import ArgumentValueError, CheckpointError, UnsupportedOpError
 from ..log import logger
 from ..nn import Cell
+from ..nn._calls import cast_floating
 from ..parameter import Parameter
 from ..runtime_state import thread_state
 from ..tensor import Tensor
@@ -96,7 +96,9 @@ class _no_grad(contextlib.ContextDecorator):
 
 
 class AmpLevel(enum.Enum):
-    """MindSpore's levels of mixed precision, which packages use as default arguments."""
+    """The levels of automatic mixed precision, O0 to O3 and auto, as MindSpore's private module
+    names them; packages pass its members to functions of that module.
+    """
 
     AmpO0 = 0
     AmpO1 = 1
@@ -110,13 +112,7 @@ def mixed_precision_cast(dst_dtype: DType, x: object) -> object:
 
     Tuples, lists and dicts are rebuilt, at any depth; other objects are returned unchanged.
     """
-    if isinstance(x, (tuple, list)):
-        return rebuilt(x, [mixed_precision_cast(dst_dtype, v) for v in x])
-    if isinstance(x, dict):
-        return {k: mixed_precision_cast(dst_dtype, v) for k, v in x.items()}
-    if isinstance(x, Tensor) and x.dtype.is_floating:
-        return x.astype(dst_dtype)
-    return x
+    return cast_floating(x, dst_dtype)
 
 
 def _auto_black_list(network: Cell, black_list: Sequence[type[Cell]], dtype: DType) -> Cell:

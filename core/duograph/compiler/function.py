@@ -238,8 +238,11 @@ class JitFunction:
             self._fallbacks += 1
             return self._line_by_line(args, kwargs)
         if runtime_state.derivatives and entry.recorded.is_recorded(slots.leaves):
-            return self._call_recorded(entry, slots, args, kwargs)
+            result = self._call_recorded(entry, slots, args, kwargs)
+            entry.guard.returned = True
+            return result
         result = entry.program.call(slots.leaves, slots.numbers, slots.containers)
+        entry.guard.returned = True
         if not kwargs:
             self._remember(cache, args, given, entry)
         return result

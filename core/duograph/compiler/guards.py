@@ -46,6 +46,8 @@ class Guard:
         empty: whether there is nothing to check.
         alone: whether this is the only program in the cache for its key. If it is not, another
             program, with other captured values, could fit better.
+        returned: whether a call of the program has returned. If all have raised, there is no old
+            result that a setting of `stale_captures` could keep.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -87,6 +89,7 @@ class Guard:
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
         self.alone = True
+        self.returned = False
         found = {id(c): homes_of(c) for c in (*self.others, *self.cells)}
         self._homes: dict[int, Homes] = {key: homes for key, homes in found.items() if homes}
 
@@ -134,8 +137,8 @@ class Guard:
         False, and the caller compiles the function again; "error" raises; with "warn" and "ignore"
         the result is True. Two cases come first. The result is always False if an exact capture has
         changed: one through which the function reaches an object that it changes. It is also False
-        after any change while another program in the cache may fit better, unless this program is
-        `chosen` (see `holds`).
+        after any change if the program has only raised so far, or while another program in the
+        cache may fit better, unless this program is `chosen` (see `holds`).
         """
         changed = []
         for c in (*self.others, *self.cells):
@@ -147,7 +150,8 @@ class Guard:
             elif id(c) in self.reported:  # it has its old value again: report the next change
                 del self.reported[id(c)]
         policy = context.settings.stale_captures
-        if changed and (policy == "recompile" or not (chosen or self.alone)):
+        fits_best = self.returned and (chosen or self.alone)
+        if changed and (policy == "recompile" or not fits_best):
             return RECOMPILE
         if not changed or policy == "ignore":
             self.cells_version = runtime_state.cells_version

@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import gc
 import multiprocessing
-import os
 import random
 import re
 import sys
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection, wait
 
 from .. import context
+from .._cores import cores
 from ..backend import registry
 from ..dtype import ALL
 from . import random_aliases, random_programs, random_sizes
@@ -355,12 +355,6 @@ def say(text: str) -> None:
     """Print a line of text and flush the output, so that a pipe receives it immediately."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

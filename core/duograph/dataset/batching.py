@@ -55,13 +55,14 @@ def stacked(name: str, values: Array | Iterable[object], pad: Padding | None) ->
     found = [as_value(v) for v in values]
     if isinstance(found[0], dict):
         return _stacked_dicts(name, found, pad)
-    dtypes = {"text" if v.dtype.kind in "SU" else str(v.dtype) for v in found
-              if isinstance(v, np.ndarray)}  # fmt: skip
-    if len(dtypes) > 1:
-        raise DatasetError(
-            f"batch: column {name!r} has rows of the dtypes {', '.join(sorted(dtypes))}; "
-            "wanted one dtype (transforms.TypeCast in a map before the batch casts them)"
-        )
+    dtypes = {v.dtype for v in found if isinstance(v, np.ndarray)}
+    if len(dtypes) > 1:  # strings of other lengths have other dtypes
+        kinds = {"text" if d.kind in "SU" else str(d) for d in dtypes}
+        if len(kinds) > 1:
+            raise DatasetError(
+                f"batch: column {name!r} has rows of the dtypes {', '.join(sorted(kinds))}; "
+                "wanted one dtype (transforms.TypeCast in a map before the batch casts them)"
+            )
     if pad is not None:
         found = cast("list[Value]", padded(cast("list[Array]", found), *pad))
     try:

@@ -86,6 +86,7 @@ class CallbackRunner:
                 raise ArgumentError(f"map: got {type(c).__name__} in callbacks; wanted DSCallback")
         self._callbacks: list[DSCallback] = cast("list[DSCallback]", several)
         self._epoch = 0  # from 1; 0: no iterator reads the rows
+        self.muted = False  # in a pass that no iterator makes
         self._begun = [0, 0]  # steps of the epoch, and of all epochs
         self._ended = [0, 0]
 
@@ -119,14 +120,17 @@ class CallbackRunner:
         If the callback's `step_size` is n, it is called before rows 1, n + 1, 2 n + 1, ... of the
         epoch. Nothing is called in a pass that no iterator makes, such as one that counts the rows.
         """
-        return self._counted("ds_step_begin", self._begun, rows) if self._epoch else rows
+        return self._counted("ds_step_begin", self._begun, rows) if self._heard() else rows
 
     def after_steps(self, results: Iterator[T]) -> Iterator[T]:
         """Yield the rows that `map` computed, and call ``ds_step_end`` after each.
 
         Which rows these are, `before_steps` says.
         """
-        return self._counted("ds_step_end", self._ended, results) if self._epoch else results
+        return self._counted("ds_step_end", self._ended, results) if self._heard() else results
+
+    def _heard(self) -> bool:
+        return self._epoch > 0 and not self.muted
 
     def _counted(self, method: str, steps: list[int], rows: Iterator[T]) -> Iterator[T]:
         for row in rows:

@@ -164,7 +164,23 @@ class Dataset(Placed):
         if known is not None:
             return known
         with status_line("counting the rows of a dataset", None, "rows", False) as line:
-            return sum(1 for _ in counted(self.rows(), line))
+            return sum(1 for _ in counted(self.rows_without_callbacks(), line))
+
+    def rows_without_callbacks(self) -> Iterator[Row]:
+        """Yield the rows of a pass that no iterator makes, such as one that counts them.
+
+        Callbacks of steps are not called, even if an iterator has begun an epoch and not ended it.
+        """
+        try:
+            for each in self._pipeline():
+                each._mute(True)
+            yield from self.rows()
+        finally:
+            for each in self._pipeline():
+                each._mute(False)
+
+    def _mute(self, muted: bool) -> None:
+        """Set whether the step, if it has callbacks, calls none in the passes that begin now."""
 
     def get_col_names(self) -> list[str]:
         """Return the names of the dataset's columns."""

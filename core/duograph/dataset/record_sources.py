@@ -124,10 +124,13 @@ def save(data: Dataset, file_name: str, num_files: int, file_type: str) -> None:
                                  "'tfrecord'")  # fmt: skip
     if isinstance(num_files, bool) or not isinstance(num_files, int) or num_files < 1:
         raise ArgumentValueError(f"save: got num_files={num_files!r}; wanted 1 or more")
-    with status_line(f"reading rows for {file_name}", data._size(), "rows", False) as line:
+    with status_line(f"reading rows for {file_name}", None, "rows", False) as line:
         rows = cast(
             "list[dict[str, Array]]",
-            [dict(zip(data.get_col_names(), row)) for row in counted(data.rows(), line)],
+            [
+                dict(zip(data.get_col_names(), row))
+                for row in counted(data.rows_without_callbacks(), line)
+            ],
         )
     if not rows:
         raise DatasetError("save: the dataset has no rows; wanted at least one")

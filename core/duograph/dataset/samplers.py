@@ -141,21 +141,26 @@ class Sampler:
                 )
         return found if below is None else [below[i] for i in found]
 
-    def length(self, size: int) -> int:
+    def length(self, size: int, labels: Sequence[object] | None = None) -> int:
         """Return the number of rows that the sampler chooses in one pass over `size` rows.
 
+        `labels` are those of the rows, which only `PKSampler` reads.
+
         Raises:
-            DatasetError: the sampler or its child is a `PKSampler`, whose number of rows depends on
-                the labels.
+            DatasetError: the sampler or its child is a `PKSampler`, and there are no labels.
         """
         child = self.get_child()
-        count = self._length(size if child is None else child.length(size))
+        count = self._length(size if child is None else child.length(size, labels), labels)
         limit = self.get_num_samples()
         return min(count, limit) if limit else count
 
-    def _length(self, size: int) -> int:
-        """Return how many of `size` rows the sampler chooses, before `num_samples` limits it."""
-        return len(self.indices(size))
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
+        """Return how many of `size` rows the sampler chooses, before `num_samples` limits it.
+
+        `labels` are those of the rows, which only `PKSampler` reads.
+        """
+        self.dataset_size, self._labels = size, labels
+        return sum(1 for _ in self)
 
 
 class BuiltinSampler(Sampler):
@@ -187,7 +192,7 @@ class SequentialSampler(BuiltinSampler):
             )
         return iter(range(self.start_index, self.dataset_size))
 
-    def _length(self, size: int) -> int:
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
         return max(size - self.start_index, 0)
 
 
@@ -239,7 +244,7 @@ class RandomSampler(BuiltinSampler):
     def is_shuffled(self) -> bool:
         return True
 
-    def _length(self, size: int) -> int:
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
         return self.num_samples or size if self.replacement else size
 
 
@@ -267,7 +272,7 @@ class SubsetSampler(BuiltinSampler):
     def __iter__(self) -> Iterator[int]:
         return iter(self._rows)
 
-    def _length(self, size: int) -> int:
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
         return len(self._rows)
 
 
@@ -349,7 +354,7 @@ class WeightedRandomSampler(BuiltinSampler):
     def is_shuffled(self) -> bool:
         return True
 
-    def _length(self, size: int) -> int:
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
         return self.num_samples or size
 
 
@@ -421,7 +426,7 @@ class DistributedSampler(BuiltinSampler):
     def is_sharded(self) -> bool:
         return self.num_shards > 1 or super().is_sharded()
 
-    def _length(self, size: int) -> int:
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
         if self.offset == -1:
             return -(-size // self.num_shards)
         return len(range((self.shard_id - self.offset) % self.num_shards, size, self.num_shards))
@@ -483,13 +488,10 @@ class PKSampler(BuiltinSampler):
     def is_shuffled(self) -> bool:
         return True
 
-    def length(self, size: int) -> int:
-        raise DatasetError("PKSampler: the number of rows depends on the labels")
-
-    def length_of(self, labels: Sequence[object]) -> int:
-        """Return the number of rows in a pass over a dataset with the given labels."""
-        count = self.num_val * len({np.asarray(label).item() for label in labels})
-        return min(count, self.num_samples) if self.num_samples else count
+    def _length(self, size: int, labels: Sequence[object] | None) -> int:
+        if labels is None:
+            raise DatasetError("PKSampler: the source has no labels; wanted one for each row")
+        return self.num_val * len({np.asarray(label).item() for label in labels})
 
 
 class IterSampler(Sampler):

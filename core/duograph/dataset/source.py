@@ -6,7 +6,6 @@ common: samples, shuffling, samplers, shards, workers and the cache.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import operator
 import os
@@ -17,6 +16,7 @@ from typing import TypeAlias, TypeVar, cast
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
+from ..status_line import counted, status_line
 from . import config, samplers
 from .cache import DatasetCache
 from .pipeline import Dataset
@@ -185,13 +185,7 @@ class Source(MappableDataset):
         return None
 
     def _size(self) -> int | None:
-        labels = self._labels_for(self._sampler)
-        if labels is None:
-            return self._sampler.length(self._count())
-        if isinstance(self._sampler, samplers.PKSampler):
-            return self._sampler.length_of(labels)
-        # of a copy, since the sampler of a shard counts its passes
-        return len(copy.copy(self._sampler).indices(self._count(), labels))
+        return self._sampler.length(self._count(), self._labels_for(self._sampler))
 
     def is_shuffled(self) -> bool:
         return bool(self._sampler.is_shuffled())
@@ -295,7 +289,9 @@ class Stream(SourceDataset):
     def _whole_count(self) -> int:
         """Return the number of rows in all files; it is counted once."""
         if self._known is None:
-            self._known = sum(1 for path in self._files for _ in self._read(path))
+            with status_line("counting the rows of files", None, "rows", False) as line:
+                rows = (row for path in self._files for row in self._read(path))
+                self._known = sum(1 for _ in counted(rows, line))
         return self._known
 
     def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
@@ -353,7 +349,7 @@ class Stream(SourceDataset):
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         wanted = set(numbers)
-        rows = enumerate(self._shard_of(self._files))
+        rows = enumerate(itertools.islice(self._shard_of(self._files), max(wanted, default=-1) + 1))
         kept = {i: row for i, row in rows if i in wanted}
         return self._decoded(kept[i] for i in numbers)
 

@@ -232,6 +232,9 @@ class MapDataset(_RowByRow):
     def _end_epoch(self) -> None:
         self._callbacks.end_epoch()
 
+    def _mute(self, muted: bool) -> None:
+        self._callbacks.muted = muted
+
     def _made(self, rows: Iterator[Row]) -> Iterator[Row]:
         own = self._parents[0].get_col_names()
         apply = _Apply(self.operations, len(self.outputs), [own.index(c) for c in self.inputs])
@@ -357,7 +360,7 @@ def _part_sizes(sizes: Sequence[int] | Sequence[float], n: int) -> list[int]:
         counts = [round(s * n) for s in sizes]
         more = n - sum(counts)
         at = next((i for i, c in enumerate(counts) if c + more > 0), 0)
-        counts[at if more < 0 else 0] += more
+        counts[at] += more
     else:
         counts = list(cast("Sequence[int]", sizes))
     if sum(counts) != n or min(counts) < 1:

@@ -52,7 +52,7 @@ class _Shard:
 
     def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
         self.path, self.header, self.page = path, header, page
-        # An older file of the name stays whole until `finish` replaces it.
+        # An older file of the name stays whole until `publish` replaces it.
         self._part = path.with_name(f"{path.name}.part")
         self.file: BinaryIO = open(self._part, "w+b")  # noqa: SIM115 (closed by commit)
         self._discard = weakref.finalize(self, _discarded, self.file, self._part)
@@ -122,7 +122,7 @@ class _Shard:
                            page_b["page_id"], at_b, at_b + len(data)))  # fmt: skip
 
     def finish(self, header: Header, kinds: dict[str, str]) -> None:
-        """Write the header and the index, and give the files their names.
+        """Write the header and the index; `publish` then gives the two files their names.
 
         `kinds` maps the names of the indexed fields to their types.
         """
@@ -136,11 +136,13 @@ class _Shard:
         if self.file.tell() < self.header:
             self.file.truncate(self.header)
         self.file.close()
-        self._discard.detach()
-        index = pathlib.Path(f"{self._part}.db")
-        self._write_index(index, kinds)
+        self._write_index(pathlib.Path(f"{self._part}.db"), kinds)
+
+    def publish(self) -> None:
+        """Give the complete files their names, in place of older files."""
         os.replace(self._part, self.path)
-        os.replace(index, f"{self.path}.db")
+        os.replace(f"{self._part}.db", f"{self.path}.db")
+        self._discard.detach()
 
     def _write_index(self, path: pathlib.Path, kinds: dict[str, str]) -> None:
         """Write the SQLite index, each row's offsets and its indexed fields, to `path`."""
@@ -172,9 +174,10 @@ class _Shard:
 
 
 def _discarded(file: BinaryIO, path: pathlib.Path) -> None:
-    """Close and remove the file of a writer that ended without `commit`."""
+    """Close and remove the file, and the index, of a writer that ended without `commit`."""
     file.close()
     path.unlink(missing_ok=True)
+    pathlib.Path(f"{path}.db").unlink(missing_ok=True)
 
 
 @explaining
@@ -415,10 +418,15 @@ class FileWriter:
         array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
         if array.dtype != dtype and not isinstance(value, list):
             raise MindRecordError(f"FileWriter: got {array.dtype} for {name!r} of {dtype}")
-        with np.errstate(invalid="ignore"):
-            made = array.astype(dtype)
-        if made.dtype.kind == "i" and not np.array_equal(made, array):
-            raise MindRecordError(f"FileWriter: got {value!r:.60} for {name!r} of {dtype}")
+        made = array
+        if array.dtype != dtype:  # of a list
+            with np.errstate(invalid="ignore"):
+                made = array.astype(dtype)
+            if made.dtype.kind == "i" and not np.array_equal(made, array):
+                raise MindRecordError(
+                    f"FileWriter: got {value!r:.60} for {name!r} of {dtype}; wanted whole numbers "
+                    "in its range"
+                )
         fits = array.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, array.shape))
         if -1 in shape and array.size % abs(int(np.prod([n for n in shape if n != -1]))) == 0:
             fits = True
@@ -456,6 +464,8 @@ class FileWriter:
             }  # fmt: skip
             with status_line(f"writing the index of {shard.path}"):
                 shard.finish(cast("Header", header), kinds)
+        for shard in self._shards:
+            shard.publish()
         self._closed = True
 
     @classmethod

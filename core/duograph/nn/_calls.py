@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import call_cache
-from ..autodiff.pytrees import mapped
+from ..autodiff.pytrees import rebuilt
 from ..call_names import WRAPPER, name_cell
 from ..context import GRAPH_MODE, settings
 from ..dtype import DType
@@ -193,8 +193,12 @@ def _run_cast(
 
 def cast_floating(value: object, target: DType) -> Any:
     """Cast the floating Tensors of nested tuples, lists and dictionaries to the dtype `target`."""
-
-    def cast(x: Tensor) -> Tensor:
-        return x.astype(target) if x.dtype.is_floating and x.dtype is not target else x
-
-    return mapped(value, cast)
+    if isinstance(value, Tensor):
+        return (
+            value.astype(target) if value.dtype.is_floating and value.dtype is not target else value
+        )
+    if isinstance(value, (tuple, list)):
+        return rebuilt(value, [cast_floating(v, target) for v in value])
+    if isinstance(value, dict):
+        return {k: cast_floating(v, target) for k, v in value.items()}
+    return value

@@ -212,6 +212,7 @@ _EARLY = (
 
 # Families of functions and primitive classes alone, imported late.
 _LATE = (
+    "adam_primitives",
     "attention_functions",
     "candidate_sampling",
     "collective",

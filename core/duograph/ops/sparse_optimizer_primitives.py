@@ -14,19 +14,19 @@ from ..tensor import Tensor
 from .creation import fill
 from .elementwise import square
 from .logic import select_by
-from .optimizer_primitives import (
+from .optimizer_formulas import (
+    Locking,
+    Nesterov,
     Number,
-    _adadelta,
-    _adam_delta,
-    _check,
-    _ftrl,
-    _Locking,
-    _Nesterov,
-    _proximal,
-    _rmsprop,
-    _stepped,
-    _wide,
-    _write,
+    adadelta,
+    adam_delta,
+    check_shapes,
+    ftrl,
+    proximal,
+    rmsprop,
+    stepped,
+    wide,
+    write,
 )
 from .powers import sqrt
 from .primitive import Primitive
@@ -54,13 +54,13 @@ class _Rows:
                 f"{var.shape}; wanted (n, ...) and (n,)"
             )
         count = var.shape[0]
-        self.gradient = unsorted_segment_sum(_wide(grad), indices, count)
+        self.gradient = unsorted_segment_sum(wide(grad), indices, count)
         found = unsorted_segment_sum(fill(indices.shape, 1, int64), indices, count)
         self._touched = reshape_to(found > 0, (count, *[1] * (var.ndim - 1)))
 
     def of(self, new: Tensor, old: Tensor) -> Tensor:
         """Return the rows of `new` where the gradient has a row, and those of `old` elsewhere."""
-        return select_by(self._touched, new, _wide(old))
+        return select_by(self._touched, new, wide(old))
 
 
 class SparseApplyAdadelta(Primitive):
@@ -90,10 +90,10 @@ class SparseApplyAdadelta(Primitive):
         sum of the rows of `grad` for the same index. `epsilon` is an argument of the constructor.
         """
         targets = (var, accum, accum_update)
-        _check("SparseApplyAdadelta", *targets)
+        check_shapes("SparseApplyAdadelta", *targets)
         rows = _Rows("SparseApplyAdadelta", var, grad, indices)
-        new = _stepped(_adadelta, targets, lr, rho, self.epsilon, rows.gradient)
-        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+        new = stepped(adadelta, targets, lr, rho, self.epsilon, rows.gradient)
+        return write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
 
 
 class SparseApplyAdagradV2(Primitive):
@@ -122,11 +122,11 @@ class SparseApplyAdagradV2(Primitive):
         `update_slots`; that, `lr` and `epsilon` are arguments of the constructor.
         """
         name = type(self).__name__
-        _check(name, var, accum)
+        check_shapes(name, var, accum)
         rows = _Rows(name, var, grad, indices)
-        a = _wide(accum) + square(rows.gradient) if self.update_slots else _wide(accum)
-        new = _wide(var) - self.lr * rows.gradient / (sqrt(a) + self.epsilon)
-        return _write((var, accum), (rows.of(new, var), rows.of(a, accum)))
+        a = wide(accum) + square(rows.gradient) if self.update_slots else wide(accum)
+        new = wide(var) - self.lr * rows.gradient / (sqrt(a) + self.epsilon)
+        return write((var, accum), (rows.of(new, var), rows.of(a, accum)))
 
 
 class SparseApplyAdagrad(SparseApplyAdagradV2):
@@ -174,12 +174,12 @@ class SparseApplyFtrlV2(Primitive):
         """
         name = type(self).__name__
         targets = (var, accum, linear)
-        _check(name, *targets)
+        check_shapes(name, *targets)
         rows = _Rows(name, var, grad, indices)
-        new = _stepped(_ftrl, targets, rows.gradient, self.lr, self.l1, self.l2, self.lr_power,
+        new = stepped(ftrl, targets, rows.gradient, self.lr, self.l1, self.l2, self.lr_power,
             self.l2_shrinkage,
         )  # fmt: skip
-        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+        return write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
 
 
 class SparseApplyFtrl(SparseApplyFtrlV2):
@@ -201,7 +201,7 @@ class FusedSparseFtrl(SparseApplyFtrl):
     """
 
 
-class SparseApplyProximalAdagrad(_Locking):
+class SparseApplyProximalAdagrad(Locking):
     """Adagrad with proximal l1 and l2 penalties and a sparse gradient.
 
     `SparseApplyProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`.
@@ -222,11 +222,11 @@ class SparseApplyProximalAdagrad(_Locking):
         sum of the rows of `grad` for the same index.
         """
         name = type(self).__name__
-        _check(name, var, accum)
+        check_shapes(name, var, accum)
         rows = _Rows(name, var, grad, indices)
-        a = _wide(accum) + square(rows.gradient)
-        new = _proximal(_wide(var), lr / sqrt(a), rows.gradient, l1, l2)
-        return _write((var, accum), (rows.of(new, var), rows.of(a, accum)))
+        a = wide(accum) + square(rows.gradient)
+        new = proximal(wide(var), lr / sqrt(a), rows.gradient, l1, l2)
+        return write((var, accum), (rows.of(new, var), rows.of(a, accum)))
 
 
 class FusedSparseProximalAdagrad(SparseApplyProximalAdagrad):
@@ -264,13 +264,13 @@ class SparseApplyRMSProp(Primitive):
         constructor.
         """
         targets = (var, ms, mom)
-        _check("SparseApplyRMSProp", *targets)
+        check_shapes("SparseApplyRMSProp", *targets)
         rows = _Rows("SparseApplyRMSProp", var, grad, indices)
-        new = _stepped(_rmsprop, targets, lr, rows.gradient, self.rho, self.momentum, self.epsilon)
-        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+        new = stepped(rmsprop, targets, lr, rows.gradient, self.rho, self.momentum, self.epsilon)
+        return write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
 
 
-class FusedSparseAdam(_Nesterov):
+class FusedSparseAdam(Nesterov):
     """Adam with a sparse gradient, which updates all rows.
 
     It is called with (var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient,
@@ -299,16 +299,16 @@ class FusedSparseAdam(_Nesterov):
         """
         name = type(self).__name__
         targets = (var, m, v)
-        _check(name, *targets)
+        check_shapes(name, *targets)
         rows = _Rows(name, var, gradient, indices)
-        delta, m1, v1 = _adam_delta(
-            _wide(m), _wide(v), rows.gradient, beta1_power, beta2_power, lr, beta1, beta2,
+        delta, m1, v1 = adam_delta(
+            wide(m), wide(v), rows.gradient, beta1_power, beta2_power, lr, beta1, beta2,
             epsilon, self.use_nesterov,
         )  # fmt: skip
-        new = (_wide(var) + delta, m1, v1)
+        new = (wide(var) + delta, m1, v1)
         if self.lazy:
-            return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
-        return _write(targets, new)
+            return write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+        return write(targets, new)
 
 
 class FusedSparseLazyAdam(FusedSparseAdam):

@@ -18,6 +18,7 @@ import numpy as np
 from ..backend.collectives import Communicator
 from ..context import settings
 from . import on_device
+from .group import nothing
 from .on_device import DeviceArray
 from .transfers import SMALL, Array, Steps, all_reduce, exchanged, gathered, reduce_tree
 
@@ -207,15 +208,10 @@ def _lane(group: Group) -> Group:
     key = f"{group.name}, lane {number}"
     found = world.groups.get(key)
     if found is None:
-        group.run("another lane of buckets", _nothing())  # an engine may split without a deadline
+        group.run("another lane of buckets", nothing())  # an engine may split without a deadline
         comm = group.comm.split(range(group.size))
         found = world.groups[key] = type(group)(world, group.name, group.ranks, comm)
     return found
-
-
-def _nothing() -> Steps:
-    return None
-    yield
 
 
 class Started:

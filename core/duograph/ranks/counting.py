@@ -36,6 +36,7 @@ class CountingCommunicator(Communicator):
     def __init__(self, inner: Communicator) -> None:
         self.inner = inner
         self.rank, self.size = inner.rank, inner.size
+        self.idle_polls = inner.idle_polls
         self.sent = 0
 
     def all_gather(self, sent: Buffer, received: Buffer) -> Request:

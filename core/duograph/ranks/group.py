@@ -129,7 +129,7 @@ class Group:
         queue = self._messages.get(key)
         if queue is None:
             queue = self._messages[key] = self.world.new_queue()
-        return self._start(Operation(self, text, steps, queue, compared=False))
+        return self._start(Operation(self, text, steps, queue, False, key[1]))
 
     def finish(self, operation: Operation) -> Any:
         """Wait for a collective or message, and return its result.

@@ -66,12 +66,25 @@ class Operation:
         line: the line of the user's code that called it, in the form of `user_line`.
         done: whether it is complete; then `result` or `error` is set.
         transfers: number of transfers that it has started.
+
+    Args:
+        group, text, steps, queue: the group, description, generator and queue.
+        compared: whether the ranks first compare their descriptions.
+        peer: position in the group of the only rank that a message waits for; None for a
+            collective, which waits for all.
     """
 
     def __init__(
-        self, group: Group, text: str, steps: Steps, queue: Queue, compared: bool = True
+        self,
+        group: Group,
+        text: str,
+        steps: Steps,
+        queue: Queue,
+        compared: bool = True,
+        peer: int | None = None,
     ) -> None:
         self.group = group
+        self._awaited = group.ranks if peer is None else (group.ranks[peer],)
         self.queue = queue
         self.text = text
         self._place = _user_place()
@@ -172,7 +185,7 @@ class Operation:
 
     def late(self, seconds: float) -> CommunicationError:
         """Mark the operation as failed because of its deadline of `seconds`; return the error."""
-        others = [r for r in self.group.ranks if r != self.group.world.rank]
+        others = [r for r in self._awaited if r != self.group.world.rank] or self._awaited
         error = CommunicationError(
             f"{self.where()} waited {seconds:g} s for rank{'s' * (len(others) > 1)} "
             f"{', '.join(map(str, others))}: a rank has ended, is stopped, or takes longer. "

@@ -250,10 +250,11 @@ def broadcast(comm: Communicator, x: Array, root: int) -> Steps:
 
 
 def check_lengths(comm: Communicator, lengths: Sequence[int], received: Sequence[int]) -> Steps:
-    """Check that every rank receives as many rows from each rank as that one sends.
+    """Return a generator that checks that ranks receive as many rows from each other as are sent.
 
-    Both ranks of a pair that does not agree find out. `lengths` and `received` are those of
-    `all_to_all`.
+    Both ranks of a pair that does not agree raise; the others would wait for them. `lengths` and
+    `received` are those of `all_to_all`. The generator yields each transfer request that it starts;
+    resume it when that request is complete.
 
     Raises:
         CommunicationError: the numbers of two ranks differ.
@@ -275,12 +276,16 @@ def check_lengths(comm: Communicator, lengths: Sequence[int], received: Sequence
 def all_to_all(
     comm: Communicator, x: Array, lengths: Sequence[int], received: Sequence[int]
 ) -> Steps:
-    """Exchange parts of arrays; return the parts from all ranks, concatenated along axis 0.
+    """Return a generator that sends rows to every rank; its return value is the rows received.
+
+    These are concatenated along axis 0, in the order of the sending ranks. The generator yields
+    each transfer request that it starts; resume it when that request is complete.
 
     Args:
-        x: (sum of lengths, ...); the part for rank 0 comes first.
-        lengths: number of rows of the part for each rank.
-        received: number of rows of the part from each rank.
+        comm: connection to the ranks of the group.
+        x: (sum of `lengths`, ...); the rows for rank 0 come first.
+        lengths: number of rows that this rank sends to each rank.
+        received: number of rows that this rank receives from each rank.
 
     Raises:
         CommunicationError: a rank sends another number of rows than the receiver expects.

@@ -27,9 +27,6 @@ from .operations import Queue, user_line
 __all__ = ["WORLD_NAMES", "Group", "World", "end_ranks", "forget_world", "group", "world"]
 
 WORLD_NAMES = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
-# Tests in a row that find nothing, after which a poll between kernels ends. With Open MPI over TCP,
-# a bucket of gradients is complete after 7 to 9 polls of one test, and after 3 to 5 of eight.
-_TESTS = 8
 _FORMING = 32002  # tag of the messages by which ranks agree on a new group
 _SHOWN = 400  # bytes of its description
 
@@ -237,12 +234,10 @@ class World:
     def poll(self) -> None:
         """Advance all unfinished collectives and messages of this rank without blocking.
 
-        An engine may need several tests to notice what has arrived: MPI handles in one test what it
-        has read from the network in the test before. So tests go on until `_TESTS` of them in a row
-        have found nothing.
+        Polls until as many in a row as the engine needs (`Communicator.idle_polls`) find nothing.
         """
         idle = 0
-        while idle < _TESTS:
+        while idle < self.whole.comm.idle_polls:
             busy = [queue for queue in self.queues if queue.waiting]
             if not busy:
                 return
@@ -283,11 +278,11 @@ def _of_parent() -> World | None:
     if _process_world is not None:  # a fork has the rank's groups too
         before = _process_world[1]
         made.others, made.backends = dict(before.others), dict(before.backends)
+        made.machines = before.machines
         for name, each in before.groups.items():
             if name not in WORLD_NAMES:
-                made.groups[name] = Group(
-                    made, name, each.ranks, Unconnected(each.rank, each.size, told[0])
-                )
+                comm = Alone() if each.alone else Unconnected(each.rank, each.size, told[0])
+                made.groups[name] = Group(made, name, each.ranks, comm)
     return made
 
 
@@ -330,6 +325,8 @@ def end_ranks(code: object) -> None:
             anything else is printed and means status 1.
     """
     if code in (None, 0) or _process_world is None or _process_world[1].size == 1:
+        return
+    if _process_world[0] != os.getpid():  # a fork of a rank ends by itself
         return
     if not isinstance(code, int):
         sys.stderr.write(f"{code}\n")

@@ -44,8 +44,8 @@ def check_ranks(parameters: Sequence[Parameter], steps: int, begin: int, end: in
     other = next((r for r, run in enumerate(runs) if run != runs[0]), None)
     if other is not None:
         raise ArgumentValueError(
-            f"Model.train: rank 0 has {runs[0][0]} steps in each of {runs[0][1]} epochs, and rank "
-            f"{other} has {runs[other][0]} in each of {runs[other][1]}; wanted the same numbers, "
+            f"Model.train: rank 0 has {_steps_text(*runs[0])}, and rank {other} has "
+            f"{_steps_text(*runs[other])}; wanted the same numbers, "
             "because all ranks take each step together. Give the shards equal numbers of rows, or "
             "set sink_size to the least number of steps"
         )
@@ -55,6 +55,7 @@ def check_ranks(parameters: Sequence[Parameter], steps: int, begin: int, end: in
     names = [
         p.name for i, p in enumerate(parameters) if len({str(x[i : i + 1]) for x in lists}) > 1
     ]
+    names = names or ["Parameters that not all ranks have"]
     warnings.warn(
         f"Model.train: the ranks start from different values of {', '.join(names[:3])}"
         f"{' ...' if names[3:] else ''} and will train different networks. Call set_seed with the "
@@ -64,7 +65,11 @@ def check_ranks(parameters: Sequence[Parameter], steps: int, begin: int, end: in
     )
 
 
+def _steps_text(steps: int, epochs: int) -> str:
+    return f"{'an unknown number of' if steps < 0 else steps} steps in each of {epochs} epochs"
+
+
 def _checksum(parameter: Parameter) -> int:
     """Return a checksum of the shape and the first bytes of a Parameter."""
-    values = parameter.asnumpy().reshape(-1)[: max(_BYTES // parameter.itemsize, 1)]
+    values = parameter.reshape(-1)[: max(_BYTES // parameter.itemsize, 1)].asnumpy()
     return zlib.crc32(values.tobytes(), zlib.crc32(repr(parameter.shape).encode()))

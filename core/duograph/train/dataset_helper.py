@@ -14,7 +14,7 @@ from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
 from ..option_checks import check_options, warn_unused
-from .model import batch_count, batches_of, reader
+from .model import batch_count, batches_of, endless, reader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,19 +117,14 @@ def data_sink(
     ):
         raise ArgumentValueError(f"data_sink: got sink_size={sink_size!r}; wanted -1, or 1 or more")
     count = batch_count(dataset) if sink_size == -1 else sink_size
-    source = reader(dataset)
-    batches: Iterator[tuple[object, ...]] = iter(())
+    feed = endless(reader(dataset))
 
     def run() -> R:
-        nonlocal batches
         result = None
         for _ in range(count):
-            batch = next(batches, None)
+            batch = next(feed, None)
             if batch is None:
-                batches = batches_of(source)
-                batch = next(batches, None)
-                if batch is None:
-                    raise ArgumentValueError("data_sink: the dataset is empty; wanted batches")
+                raise ArgumentValueError("data_sink: the dataset is empty; wanted batches")
             result = fn(*batch)
         return cast("R", result)
 

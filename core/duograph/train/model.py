@@ -558,11 +558,11 @@ def _epochs_of(dataset: Iterable[object], size: int) -> Callable[[], Iterator[tu
     source = reader(dataset)
     if size <= 0:
         return lambda: batches_of(source)
-    feed = _endless(source)
+    feed = endless(source)
     return lambda: itertools.islice(feed, size)
 
 
-def _endless(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
+def endless(dataset: Iterable[object]) -> Iterator[tuple[object, ...]]:
     """Yield the batches of one pass over a dataset after another, as tuples of Tensors."""
     while True:
         empty = True

@@ -52,10 +52,17 @@ def strings_of(owner: str, text: object) -> Array:
 
     Raises:
         ArgumentError: the array holds something else; `owner` is the transform, for the message.
+        ArgumentValueError: the bytes are not UTF-8.
     """
     array = np.asarray(text)
     if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
+        try:
+            return np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ArgumentValueError(
+                f"{owner}: got bytes that are not UTF-8 ({error}); wanted UTF-8, or strings from "
+                "text.to_str with their encoding"
+            ) from None
     if array.dtype.kind != "U" and array.size:
         raise ArgumentError(f"{owner}: got {array.dtype}; wanted strings")
     return array
@@ -192,7 +199,7 @@ class Vocab:
             raise ArgumentValueError(f"Vocab.from_dataset: got top_k={top_k}; wanted 1 or more")
         names = [columns] if isinstance(columns, str) else columns
         counts: Counter[str] = Counter()
-        with status_line("counting words", dataset._size(), "rows", False) as line:
+        with status_line("counting words", None, "rows", False) as line:
             for row in counted(dataset.create_tuple_iterator(names, 1, True), line):
                 for value in row:
                     if value.dtype.kind != "U":

@@ -19,7 +19,9 @@ from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
 from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import INT
+from ..libraries import in_classes, is_user_function, is_users_class
 from ..state.evaluation import Evaluation
+from ..state.journal import MISSING
 from ..types import Args, Kwargs, Value
 from ..values.kinds import MUTATORS
 from ..values.nested import depends_on_graph
@@ -94,6 +96,11 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     method = special_method(ev, owner, "__getitem__")
     if method is not None:
         return call(ev, method, (owner, index), {})
+    if isinstance(owner, type) and is_users_class(owner):
+        ev.captures.class_attribute(owner, "__class_getitem__")
+        found = in_classes(owner, "__class_getitem__", MISSING)
+        if is_user_function(getattr(found, "__func__", found)):
+            return call(ev, getattr(owner, "__class_getitem__"), (index,), {})  # noqa: B009
     if isinstance(owner, dict) and not depends_on_graph(index):
         index = look_up(ev, owner, index)
     else:

@@ -303,12 +303,8 @@ def synchronized(
     axes = tuple(i for i in range(x.ndim) if i != 1)
     shape = tuple(-1 if i == 1 else 1 for i in range(x.ndim))
     wide = x.astype(float32)
-    own = x.size // x.shape[1]
-    zero = ops.zeros((1,), float32)
-    # in two numbers, since float32 counts no further than 2 ** 24
-    counted = ops.concat([zero + own // 4096, zero + own % 4096])
-    total, counts = reduced("SyncBatchNorm", [wide.sum(axes), counted], "sum", group)
-    count = counts[0] * 4096 + counts[1]
+    own = ops.zeros((1,), float32) + x.size // x.shape[1]
+    total, count = reduced("SyncBatchNorm", [wide.sum(axes), own], "sum", group)
     mean = total / count
     centred = wide - mean.reshape(shape)
     (squares,) = reduced("SyncBatchNorm", [(centred * centred).sum(axes)], "sum", group)

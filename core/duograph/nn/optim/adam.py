@@ -202,10 +202,11 @@ class AdamWeightDecay(DecoupledDecay):
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
     ) -> None:
         m, v = self.moments1[i], self.moments2[i]
-        new, m1, v1 = ops.adam_weight_decay_step(
-            param, m, v, grad, lr, self.beta1, self.beta2, self.eps, decay, scale
-        )
         rate = self.decay_of(i, decay)
+        constant = 0.0 if isinstance(rate, Tensor) else rate
+        new, m1, v1 = ops.adam_weight_decay_step(
+            param, m, v, grad, lr, self.beta1, self.beta2, self.eps, constant, scale
+        )
         if isinstance(rate, Tensor):
             new = new - param * (lr * rate)
         self.write(param, new)

@@ -164,18 +164,21 @@ class EarlyReduction:
         sharded = (False,) * len(weights) if sharding is None else sharding.sharded
         self.reported: dict[int, Handle] = {}
         self.waiting = deque(self._buckets(sharded))
+        self._checked = 0  # gradients of the first waiting bucket that are there, from its start
         self.started: list[tuple[Started, list[int]]] = []
 
     def _buckets(self, sharded: Sequence[bool]) -> list[tuple[bool, list[int]]]:
         """Return the buckets in the order of their start: (whether parts are wanted, positions)."""
         found: list[tuple[bool, list[int]]] = []
         open_: dict[bool, list[int]] = {False: [], True: []}
+        nbytes = {False: 0, True: 0}
         for i in reversed(range(len(self.weights))):
-            bucket = open_[sharded[i]]
-            bucket.append(i)
-            if sum(self.weights[k].size * self.weights[k].itemsize for k in bucket) >= EARLY_BYTES:
-                found.append((sharded[i], bucket))
-                open_[sharded[i]] = []
+            kind = sharded[i]
+            open_[kind].append(i)
+            nbytes[kind] += self.weights[i].size * self.weights[i].itemsize
+            if nbytes[kind] >= EARLY_BYTES:
+                found.append((kind, open_[kind]))
+                open_[kind], nbytes[kind] = [], 0
         return found + [(kind, bucket) for kind, bucket in open_.items() if bucket]
 
     def __enter__(self) -> EarlyReduction:
@@ -186,9 +189,9 @@ class EarlyReduction:
         thread_state.leaf_listener = None
 
     def complete(self, position: int, handle: Handle) -> None:
-        """Note the finished gradient of weight number `position`; start the buckets it completes.
+        """Record the complete gradient of a weight; start each bucket that now has all gradients.
 
-        `handle` is the gradient's buffer.
+        `position` is that of the weight among all weights, and `handle` the gradient's buffer.
         """
         self.reported[position] = handle
         self._start_complete()
@@ -221,7 +224,13 @@ class EarlyReduction:
         return self.reducer.scaled(found)
 
     def _start_complete(self) -> None:
-        while self.waiting and all(i in self.reported for i in self.waiting[0][1]):
+        while self.waiting:
+            positions = self.waiting[0][1]
+            while self._checked < len(positions) and positions[self._checked] in self.reported:
+                self._checked += 1
+            if self._checked < len(positions):
+                return
+            self._checked = 0
             self._start(*self.waiting.popleft())
 
     def _start(self, sharded: bool, positions: list[int]) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ... import ops
 from ...autodiff.transforms import value_and_grad
-from ...dtype import float32, float64
+from ...dtype import bfloat16, float16, float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
@@ -222,12 +222,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
 
 def divided(gradient: Tensor, scale: Tensor) -> Tensor:
-    """Return a gradient divided by the loss scale, computed in float32 or wider.
+    """Return a gradient divided by the loss scale; a 16-bit gradient is divided in float32.
 
     In float16, a scale of 65536 is infinite, and would make all gradients 0; the reciprocal of a
     smaller one has few digits.
     """
-    wide = float64 if gradient.dtype is float64 else float32
+    wide = float32 if gradient.dtype in (float16, bfloat16) else gradient.dtype
     return (gradient.astype(wide) / scale.astype(wide)).astype(gradient.dtype)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
-from ...status_line import duration_text
+from ...status_line import duration_text, is_terminal
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
 from .monitors import History, LossMonitor, TimeMonitor, loss_of
@@ -135,7 +135,7 @@ class ProgressMonitor(Callback):
 
     def _start(self, first: int) -> None:
         self._stream = self._given or sys.stderr
-        self._live = self.enabled and bool(getattr(self._stream, "isatty", lambda: False)())
+        self._live = self.enabled and is_terminal(self._stream)
         self._width = shutil.get_terminal_size().columns
         self._began = self._epoch_began = time.perf_counter()
         self._drawn, self._first, self._columns, self._shown = 0.0, first, [], ""
