@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -108,6 +109,17 @@ class _Process:
         runtime_state.settings_version = object()
         for call in context.on_device_change:
             call()
+
+
+# What `repr` prints of most objects: a name of its own in every process.
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse test names with an address: processes that share tests must find the same names."""
+    bad = [item.nodeid for item in items if ADDRESS.search(item.name)]
+    if bad:
+        raise pytest.UsageError("\n  ".join(["give these parameters names with ids=[...]:", *bad]))
 
 
 def pytest_collection_finish() -> None:

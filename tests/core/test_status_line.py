@@ -58,7 +58,11 @@ def closed() -> io.StringIO:
     return stream
 
 
-@pytest.mark.parametrize("stream", [None, Log(), closed(), io.StringIO()], ids=str)
+@pytest.mark.parametrize(
+    "stream",
+    [None, Log(), closed(), io.StringIO()],
+    ids=["nothing", "a log", "closed", "in memory"],
+)
 def test_streams_that_are_no_terminals(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
     watched(monkeypatch, stream)
     with shown("saving", 3, "rows") as line:

@@ -279,3 +279,70 @@ REFUSED_BY_PYTHON = {
 @pytest.mark.parametrize("name", REFUSED_BY_PYTHON)
 def test_errors(name: str) -> None:
     check(REFUSED_BY_PYTHON[name], line_by_line=None)
+
+
+# An iterator that another one draws from, which a condition on a Tensor stops early.
+DRAWN_FROM = {
+    "enumerate": "for i, v in enumerate(it):\n    s = s + v\n    if x > 0:\n        break",
+    "zip": "for v, w in zip(it, [5, 6, 7, 8]):\n    s = s + v * w\n    if x > 0:\n        break",
+    "zip, second": "for v, w in zip([5, 6], it):\n    s = s + v * w\n    if x > 0:\n        break",
+    "generator": "for v in (k * 2 for k in it):\n    s = s + v\n    if x > 0:\n        break",
+    "map": "for v in map(abs, it):\n    s = s + v\n    if x > 0:\n        break",
+    "filter": "for v in filter(None, it):\n    s = s + v\n    if x > 0:\n        break",
+    "nested": "for i, v in enumerate(k for k in it):\n    s = s + v\n    if x > 0:\n        break",
+    "any": "s = any(map(lambda k: x * k > 0, it))",
+    "all": "s = all(x * k > 0 for k in it)",
+    "in": "s = x in (k for k in it)",
+}
+
+
+@pytest.mark.parametrize("use", DRAWN_FROM.values(), ids=DRAWN_FROM)
+def test_what_is_left_of_an_iterator_below_another(use: str) -> None:
+    check(f"it = iter([1, 2, 3, 4])\ns = x * 0\n{use}\nreturn s, sum(it)", True)
+
+
+STOPPED = {
+    "a condition of a list": "len([k for k in [1, 2, 3] if next(it)])",
+    "an element of a list": "len([next(it) for k in [1, 2, 3]])",
+    "an inner iterable": "len([k for j in [1, 2, 3] for k in [next(it)]])",
+    "a set": "len({k * next(it) for k in [1, 2, 3]})",
+    "a dict": "len({k: next(it) for k in [1, 2, 3]})",
+    "a generator": "len(list(next(it) for k in [1, 2, 3]))",
+    "a condition of a generator": "len(list(k for k in [1, 2, 3] if next(it)))",
+}
+
+
+@pytest.mark.parametrize("expression", STOPPED.values(), ids=STOPPED)
+def test_a_stop_iteration_inside_a_comprehension(expression: str) -> None:
+    check(
+        f"""
+        it = iter([1, 1])
+        try:
+            return x, {expression}
+        except StopIteration:
+            return x, -1
+        except RuntimeError as error:
+            return x, str(error), type(error.__cause__).__name__
+        """,
+        None,
+    )
+
+
+def test_a_generator_expression_reads_what_is_written_after_it() -> None:
+    check_program(
+        """
+        def inner(x, out):
+            y = x * 1
+            out.append(y * i for i in range(2))
+            if x > 0:
+                y = x * 10
+                return y
+            return x
+
+        def f(x, n):
+            out = []
+            inner(x, out)
+            return list(out[0])
+        """,
+        CALLS,
+    )

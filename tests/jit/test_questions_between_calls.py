@@ -30,6 +30,72 @@ def row(name: str, setup: str, body: str, change: str, undo: str = "") -> None:
     ROWS[name] = (setup, body, change, undo)
 
 
+# ---- methods of a class that decide order and equality ----------------------------------------
+
+ORDERED = """
+import dataclasses
+SIGN = [1]
+
+PLAIN = [(1, 2)]
+
+class L:
+    def __init__(self, v):
+        self.v = v
+
+    def __lt__(self, other):
+        return SIGN[0] * self.v < SIGN[0] * other.v
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return SIGN[0] == 1 and self.v == getattr(other, "v", other)
+
+    def __radd__(self, other):
+        return [len(other) + SIGN[0]]
+"""
+rows(
+    ORDERED,
+    order_of_sort=("s = [L(3), L(1)]\ns.sort()\nreturn x * s[0].v", "SIGN[0] = -1"),
+    order_of_sort_by_a_key=("s = [3, 1]\ns.sort(key=L)\nreturn x * s[0]", "SIGN[0] = -1"),
+    order_of_a_reversed_sort=(
+        "s = [3, 1]\ns.sort(key=L, reverse=True)\nreturn x * s[0]", "SIGN[0] = -1"
+    ),
+    equality_in_a_nested_tuple=("return x * (2 if (1, L(1)) in [(1, L(1))] else 1)", "SIGN[0] = 0"),
+    equality_of_tuples=("return x * (2 if (1, L(1)) == (1, L(1)) else 1)", "SIGN[0] = 0"),
+    equality_of_lists=("return x * (2 if [1, (2, L(1))] != [1, (2, L(1))] else 1)", "SIGN[0] = 0"),
+    equality_of_dicts=("return x * (2 if {'a': L(1)} == {'a': L(1)} else 1)", "SIGN[0] = 0"),
+    equality_with_an_outside_list=("return x * (2 if PLAIN == [(1, L(2))] else 1)", "SIGN[0] = 0"),
+    equality_among_values=("return x * (2 if L(1) in {'a': L(1)}.values() else 1)", "SIGN[0] = 0"),
+    equality_in_a_count=("return x * [(1, L(1))].count((1, L(1)))", "SIGN[0] = 0"),
+    order_of_tuples=("return x * (2 if (1, L(1)) < (1, L(2)) else 1)", "SIGN[0] = -1"),
+    order_of_the_largest=("return x * max([(1, L(1)), (1, L(2))])[1].v", "SIGN[0] = -1"),
+    order_of_sorted_tuples=("return x * sorted([(1, L(1)), (1, L(2))])[0][1].v", "SIGN[0] = -1"),
+    equality_in_an_update=("s = set()\ns.update([L(1), L(1)])\nreturn x * len(s)", "SIGN[0] = 0"),
+    equality_in_a_union=("return x * len({1}.union([L(1), L(1)]))", "SIGN[0] = 0"),
+    equality_in_a_dict=(
+        "d = {}\nd.update([(L(1), 1), (L(1), 2)])\nreturn x * len(d)", "SIGN[0] = 0"
+    ),
+    equality_of_tuples_as_keys=("return x * len({(1, (2, L(1))), (1, (2, L(1)))})", "SIGN[0] = 0"),
+    addition_in_place_to_a_list=("s = [1]\ns += L(1)\nreturn x * s[0]", "SIGN[0] = 5"),
+    new_addition_in_place_to_a_list=(
+        "s = [1]\ntry:\n    s += N()\nexcept TypeError:\n    return x\nreturn x * s[0]",
+        "N.__radd__ = lambda self, other: [7]",
+    ),
+)  # fmt: skip
+ROWS["new addition in place to a list"] = (
+    ORDERED + "class N:\n    pass\n", *ROWS["new addition in place to a list"][1:]
+)  # fmt: skip
+row(
+    "__new__ of a dataclass",
+    "import dataclasses\nK = [2]\n@dataclasses.dataclass\nclass Q:\n    a: int\n"
+    "    def __new__(cls, *a):\n        made = object.__new__(cls)\n        made.k = K[0]\n"
+    "        return made\n",
+    "q = Q(4)\nreturn x * q.a * q.k",
+    "K[0] = 3",
+)
+
+
 # ---- Parameters and Tensors --------------------------------------------------------------------
 
 rows(

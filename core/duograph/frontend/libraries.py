@@ -121,6 +121,7 @@ def _top(module: object) -> str:
     return module.split(".")[0] if isinstance(module, str) else ""
 
 
+@functools.cache
 def _in_one_of(module: object, packages: tuple[str, ...]) -> bool:
     name = f"{module}."
     return any(name.startswith(f"{p}.") for p in packages)
@@ -265,9 +266,9 @@ def has_own_hash(key: Value) -> bool:
     """
     if type(key) in (str, int, float, bool):
         return False
-    if isinstance(key, tuple):
-        return any(map(has_own_hash, key))
-    return user_method(key, "__hash__") is not None or user_method(key, "__eq__") is not None
+    if user_method(key, "__hash__") is not None or user_method(key, "__eq__") is not None:
+        return True
+    return isinstance(key, tuple) and any(map(has_own_hash, key))
 
 
 def is_user_function(f: Value) -> bool:

@@ -70,9 +70,9 @@ class Source:
     def read_after_return(self) -> frozenset[str]:
         """The names that code may read after a `return` of the function.
 
-        These are the names in the functions that it defines, which may outlive the call, and in its
-        `finally` blocks; all names if such a block continues or leaves a loop, which cancels the
-        `return`.
+        These are the names in the functions and generator expressions that it makes, which may
+        outlive the call, and in its `finally` blocks; all names if such a block continues or leaves
+        a loop, which cancels the `return`.
         """
         if self._read_after_return is None:
             self._read_after_return = _names_read_after_return(self.node)
@@ -86,15 +86,21 @@ class Source:
         return found
 
 
+# What may run after the function that defines it has returned.
+_OUTLIVING = (ast.FunctionDef, ast.Lambda, ast.GeneratorExp)
+
+
 def _names_read_after_return(function: Any) -> frozenset[str]:
     late: list[ast.AST] = []
+    finally_: list[ast.AST] = []
     for node in ast.walk(function):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and node is not function:
+        if isinstance(node, _OUTLIVING) and node is not function:
             late.append(node)
         elif isinstance(node, ast.Try):
-            late += node.finalbody
-    inside = [n for part in late for n in ast.walk(part)]
-    if any(isinstance(n, (ast.Break, ast.Continue)) for n in inside):
+            finally_ += node.finalbody
+    cancelling = [n for part in finally_ for n in ast.walk(part)]
+    inside = [n for part in late for n in ast.walk(part)] + cancelling
+    if any(isinstance(n, (ast.Break, ast.Continue)) for n in cancelling):
         inside = list(ast.walk(function))
     return frozenset(n.id for n in inside if isinstance(n, ast.Name))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import inspect
 import types
 
 from ...dims import attribute, is_symbolic
@@ -177,7 +176,7 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     if intercepted is not None:
         return call(ev, intercepted, (owner, name), {})
     ev.captures.class_attribute(type(owner), name)
-    found = inspect.getattr_static(type(owner), name, MISSING)
+    found = in_classes(type(owner), name, MISSING)
     held = name in getattr(owner, "__dict__", ())
     descriptor = None if found is MISSING else special_method(ev, found, "__get__")
     if descriptor is not None and (hasattr(type(found), "__set__") or not held):
@@ -205,7 +204,7 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
     if intercepted is not None:
         return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
-    found = inspect.getattr_static(type(owner), name, MISSING)
+    found = in_classes(type(owner), name, MISSING)
     if isinstance(owner, enum.Enum) and isinstance(found, types.DynamicClassAttribute):
         return get_attribute(ev, owner, f"_{name}_", node)  # `name` or `value`
     if is_live(ev, owner) and not callable(found):
@@ -410,7 +409,7 @@ def _store_attribute(
     `by_object` says whether the code calls `object.__setattr__`, whatever the class of `owner` has.
     The other arguments and the errors are those of `set_attribute`.
     """
-    found = inspect.getattr_static(type(owner), name, None)
+    found = in_classes(type(owner), name, None)
     if is_users_class(type(owner)):
         ev.captures.class_attribute(type(owner), name)
     if isinstance(found, property) and found.fset is not None:
@@ -526,7 +525,7 @@ def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
     get_attribute(ev, owner, name)
     kind: Value = type(owner)
     plain = kind.__delattr__ is object.__delattr__ and name in getattr(owner, "__dict__", ())
-    described = hasattr(type(inspect.getattr_static(kind, name, None)), "__delete__")
+    described = hasattr(type(in_classes(kind, name)), "__delete__")
     if id(owner) in ev.owned.objects and plain and not described:
         ev.journal.touch("attribute", owner, name)
         owner.__dict__.pop(name)

@@ -54,7 +54,7 @@ from .cells import (
     no_hooks,
 )
 from .containers import check_array_changeable, check_changeable, container_method, get_item
-from .dispatch import call, calls
+from .dispatch import call, calls, replaces
 from .exceptions import make_exception
 from .functions import enter, evaluated_function, record_definition
 from .host import host_number, run_on_host
@@ -390,6 +390,14 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     return _construct(ev, cls, args, kwargs)
 
 
+@replaces(type.__call__)
+def _call_of_type(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
+    """Trace `type.__call__(cls, ...)`, with which a metaclass's own `__call__` makes an object."""
+    if not args or not isinstance(args[0], type):
+        return call_foreign(ev, type.__call__, args, kwargs)
+    return _construct(ev, args[0], args[1:], kwargs)
+
+
 def _construct(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
     """Make an object as `type.__call__` does; an `__init__` or `__new__` of the user is evaluated.
 
@@ -415,8 +423,6 @@ def _construct(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
 @calls(types.MethodDescriptorType, types.WrapperDescriptorType)
 def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call such as `list.append(items, x)` like the bound call `items.append(x)`."""
-    if f is type.__call__ and args and isinstance(args[0], type):
-        return _construct(ev, args[0], args[1:], kwargs)
     if args and isinstance(args[0], f.__objclass__) and not isinstance(args[0], (Tensor, type)):
         return call(ev, f.__get__(args[0]), args[1:], kwargs)
     return call_foreign(ev, f, args, kwargs)
@@ -426,8 +432,6 @@ def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a built-in function or of a method of a built-in class; return its result."""
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, type) and f == type.__call__.__get__(owner):
-        return _construct(ev, owner, args, kwargs)
     if type(owner) in COPIED:
         return container_method(ev, owner, f.__name__, args, kwargs)
     if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:

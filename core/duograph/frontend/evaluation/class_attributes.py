@@ -107,8 +107,7 @@ def of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
     """
     held_by, found = _next_class(ev, owner, name)
     receiver = owner.__self__
-    users = held_by is not None and is_users_class(held_by)
-    if held_by is None or not users:
+    if held_by is None or not is_users_class(held_by):
         return native_attribute(owner, name)
     if isinstance(found, functools.cached_property):
         raise unmodelled(receiver, name, "got a cached property of super()")

@@ -28,8 +28,8 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
-from .identity import IDENTITY_FIRST, compare_all
-from .keys import look_up
+from .identity import IDENTITY_FIRST, compare_all, refuse_own_comparisons
+from .keys import as_key, look_up
 from .native import evaluable, native
 from .outside import (
     ask,
@@ -381,6 +381,23 @@ def listed(ev: Evaluation, value: Value, owner: type = list) -> Value:
     return value
 
 
+def _check_keys(ev: Evaluation, owner: Value, args: Args) -> None:
+    """Check the items that a method of a dict or set takes as keys from iterables (`as_key`).
+
+    Raises:
+        NeedsValue: an item's own `__hash__` or `__eq__` would run.
+    """
+    if isinstance(owner, list):
+        return
+    for x in args:
+        if isinstance(owner, dict) and isinstance(x, (list, tuple)):  # pairs of key and value
+            keys = [pair[0] for pair in x if isinstance(pair, (list, tuple)) and pair]
+        else:
+            keys = list(x) if isinstance(x, (list, tuple, dict, set, frozenset)) else []
+        for key in keys:
+            as_key(ev, key)
+
+
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Call a method of a list, dict or set at compile time and return its result.
 
@@ -390,13 +407,10 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     method = getattr(owner, name)
     if name in _TAKE_ITEMS:
         args = tuple([listed(ev, x, type(owner)) for x in args])
+        _check_keys(ev, owner, args)
     if name in IDENTITY_FIRST and type(owner) is list:
         compare_all(ev, (owner, args))
-        if any([special_method(ev, v, "__eq__") for v in (*owner, *args)]):
-            raise NeedsValue(
-                f"{name}: got an object whose own __eq__ decides which items are equal; wanted "
-                "items of Python's classes"
-            )
+        refuse_own_comparisons(ev, name, (owner, args))
     if args and name in _LOOKUPS and type(owner) is not list:
         args = (look_up(ev, owner, args[0]), *args[1:])
     if name not in MUTATORS:
@@ -406,13 +420,20 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         made = (sliced or name in _MAKERS) and found is not NotImplemented
         return ev.owned.add(found) if made else found
     check_changeable(ev, owner)
-    compared = owner if name == "sort" and not kwargs.get("key") else ()
-    if any([special_method(ev, v, m) for v in compared for m in ("__lt__", "__gt__")]):
+    if name == "sort" and not args and id(owner) not in ev.copies.originals:
+        found = call(ev, sorted, (tuple(owner),), kwargs)
+        if isinstance(found, GraphObject):
+            raise NeedsValue("sort: got an order that is known only when the function runs")
+        owner[:] = found
+        return None
+    if name == "sort" and any(
+        [special_method(ev, v, m) for v in owner for m in ("__lt__", "__gt__")]
+    ):
         raise NeedsValue(
-            "sort: got an object whose own methods decide the order; wanted items of Python's "
-            "classes, or a key"
+            "sort: got an object from outside whose own methods decide the order; wanted items of "
+            "Python's classes, or sorted()"
         )
-    if name == "sort" and kwargs.get("key") and id(owner) in ev.copies.originals:
+    if name == "sort" and kwargs.get("key"):
         raise UnsupportedSyntaxError(
             "sort: got a list from outside and a key inside jit; use sorted()", construct="sort"
         )

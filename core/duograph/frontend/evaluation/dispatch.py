@@ -141,8 +141,8 @@ def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         replaced = REPLACEMENTS.get(f)
         if replaced is not None:
             return replaced(ev, *args, **kwargs)
-    if kind is types.MethodWrapperType and f.__objclass__ is object:  # of super() or an object
-        replaced = REPLACEMENTS.get(getattr(object, f.__name__))
+    if kind is types.MethodWrapperType:  # of super() or an object
+        replaced = REPLACEMENTS.get(vars(f.__objclass__)[f.__name__])
         if replaced is not None:
             return replaced(ev, f.__self__, *args, **kwargs)
     return call_object(ev, f, args, kwargs)

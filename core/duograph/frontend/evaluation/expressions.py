@@ -8,7 +8,7 @@ Python container.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ..source import local_names
@@ -155,23 +155,53 @@ def _generator_expression(ev: Evaluation, frame: Frame, node: ast.GeneratorExp) 
 
 @syntax(ast.ListComp)
 def _list_comprehension(ev: Evaluation, frame: Frame, node: ast.ListComp) -> Value:
-    inners = _comprehend(ev, frame, node)
-    return ev.owned.add([evaluate(ev, inner, node.elt) for inner in inners])
+    found: list[Value] = []
+    _each(_comprehend(ev, frame, node), lambda inner: found.append(evaluate(ev, inner, node.elt)))
+    return ev.owned.add(found)
 
 
 @syntax(ast.SetComp)
 def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Value:
-    inners = _comprehend(ev, frame, node)
-    return ev.owned.add({as_key(ev, evaluate(ev, inner, node.elt)) for inner in inners})
+    found: set[Value] = set()
+
+    def add(inner: Frame) -> None:
+        found.add(as_key(ev, evaluate(ev, inner, node.elt)))
+
+    _each(_comprehend(ev, frame, node), add)
+    return ev.owned.add(found)
 
 
 @syntax(ast.DictComp)
 def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Value:
     found: dict[Value, Value] = {}
-    for inner in _comprehend(ev, frame, node):
+
+    def add(inner: Frame) -> None:
         key = as_key(ev, evaluate(ev, inner, node.key))
         found[key] = evaluate(ev, inner, node.value)
+
+    _each(_comprehend(ev, frame, node), add)
     return ev.owned.add(found)
+
+
+class _Stopped(RuntimeError):
+    """A StopIteration that the code of a comprehension raised; it is the cause.
+
+    Code that iterates over a generator expression gets this RuntimeError, as in Python. A list, set
+    or dict comprehension raises the StopIteration itself.
+    """
+
+
+def _each(inners: Iterator[Frame], add: Callable[[Frame], None]) -> None:
+    """Call `add` for each frame of a list, set or dict comprehension.
+
+    A StopIteration in the code of the comprehension is raised as it is.
+    """
+    try:
+        for inner in inners:
+            add(inner)
+    except _Stopped as stopped:
+        assert stopped.__cause__ is not None
+        raise stopped.__cause__ from None
 
 
 def _comprehend(ev: Evaluation, frame: Frame, node: Value) -> Iterator[Frame]:
@@ -210,14 +240,19 @@ def _generators(
         generators: the clauses, outermost first.
     """
     first, *rest = generators
-    for item in items:
-        assign(ev, inner, first.target, item)
-        if not all(_is_kept(ev, inner, test) for test in first.ifs):
-            continue
-        if rest:
-            yield from _generators(ev, inner, _items(ev, inner, rest[0]), rest)
-        else:
-            yield inner
+    try:
+        for item in items:
+            assign(ev, inner, first.target, item)
+            for test in first.ifs:
+                if not _is_kept(ev, inner, test):
+                    break
+            else:
+                if rest:
+                    yield from _generators(ev, inner, _items(ev, inner, rest[0]), rest)
+                else:
+                    yield inner
+    except StopIteration as error:  # Python would turn it into another RuntimeError here
+        raise _Stopped("generator raised StopIteration") from error
 
 
 def _is_kept(ev: Evaluation, inner: Frame, test: ast.expr) -> bool:

@@ -16,14 +16,14 @@ import numpy as np
 from ...dims import pin
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
-from ...ir.values import GraphObject, GraphScalar
+from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ...tensor import Tensor
 from ...types import BOOL
 from ..state.evaluation import Evaluation
 from ..types import Value
 from .aliasing import possibilities
 from .host import check_known, run_on_host
-from .outside import reachable
+from .outside import reachable, special_method
 from .truth import truth
 
 # Functions and methods that compare items of sequences by their identity before their equality.
@@ -113,6 +113,27 @@ def compare_all(ev: Evaluation, values: Value) -> None:
         if isinstance(x, GraphTensor):
             for y in tensors:
                 known_identical(ev, x, y)
+
+
+# Methods by which Python compares the items of containers.
+_COMPARING = ("__eq__", "__lt__", "__gt__")
+
+
+def refuse_own_comparisons(ev: Evaluation, name: str, values: Value) -> None:
+    """Check that Python may compare nested values at compile time: no user's method decides.
+
+    `name` is the operation, for the message.
+
+    Raises:
+        NeedsValue: a value in a container has a comparison that the user wrote. It may have
+            effects, or read what changes between calls.
+    """
+    for value in reachable(values).values():
+        if any([special_method(ev, value, method) is not None for method in _COMPARING]):
+            raise NeedsValue(
+                f"{name}: got a container with a {type(value).__name__}, whose own methods compare "
+                "it; wanted items of Python's classes"
+            )
 
 
 def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:

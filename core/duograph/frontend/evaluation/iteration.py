@@ -18,7 +18,7 @@ from .containers import get_item
 from .dispatch import call
 from .host import END_OF_ITERATION
 from .keys import as_key
-from .laziness import check_position
+from .laziness import check_position, taken
 from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
 
@@ -49,7 +49,8 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     if is_outside(ev, items) and kind is not tuple:
         refuse_stream(ev, items, "iteration")
         items = ask(ev, tuple, items)
-    return iter(items)
+    made = iter(items)
+    return taken(ev, made) if made is items and id(items) in ev.owned.objects else made
 
 
 def _indexed(ev: Evaluation, items: Value) -> Value:

@@ -7,7 +7,6 @@ comparison that the user wrote must not run while compiling.
 from __future__ import annotations
 
 from ...ir.values import HostValue, NeedsValue
-from ..libraries import has_own_hash
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.symbols import without_symbols
@@ -57,10 +56,11 @@ def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
 
 def _decides_equality(ev: Evaluation, key: Value) -> bool:
     """Return whether the user's `__hash__` or `__eq__` finds a key; record what they are."""
-    for item in key if isinstance(key, tuple) else (key,):
-        for name in ("__hash__", "__eq__"):
-            special_method(ev, item, name)
-    return has_own_hash(key)
+    if type(key) in (str, int, float, bool):
+        return False
+    own = [special_method(ev, key, name) for name in ("__hash__", "__eq__")]
+    items = key if isinstance(key, tuple) else ()
+    return any(own) or any([_decides_equality(ev, item) for item in items])
 
 
 def _own_hash(key: Value) -> NeedsValue:

@@ -58,6 +58,22 @@ def check_position(ev: Evaluation, items: Value) -> None:
                 "A condition on a Tensor decides how many items of the iterator are left: iterate "
                 "over a list",
             )
+        if ev.owned.ahead:
+            _note_uncertain(ev, items)
+
+
+def taken(ev: Evaluation, items: Iterator[Value]) -> Iterator[Value]:
+    """Yield the items of an iterator that evaluated code holds; note if one is taken in advance."""
+    for item in items:
+        if ev.owned.ahead:
+            _note_uncertain(ev, items)
+        yield item
+
+
+def _note_uncertain(ev: Evaluation, items: Iterator[Value]) -> None:
+    """Record that the number of items left of an iterator is not known while compiling."""
+    ev.owned.uncertain.add(id(items))
+    ev.keep.append(items)
 
 
 def ahead(ev: Evaluation, items: Iterator[Value], construct: str) -> Iterator[Value]:
@@ -71,8 +87,7 @@ def ahead(ev: Evaluation, items: Iterator[Value], construct: str) -> Iterator[Va
     Raises:
         UnsupportedSyntaxError: computing an item has an effect, or raises an error.
     """
-    ev.owned.uncertain.add(id(items))
-    ev.keep.append(items)
+    _note_uncertain(ev, items)
     if type(items) in _PLAIN:
         yield from items
         return
@@ -111,6 +126,7 @@ def _without_effects(
     scopes = {id(frame.vars) for frame in ev.calls.frames}
     nodes, had_writes = len(ev.builder.nodes), ev.outside.has_writes
     ev.journal.branches.append({})
+    ev.owned.ahead += 1
     try:
         item = next(items)
     except (Restart, NeedsValue, DuographError, StopIteration):
@@ -118,6 +134,7 @@ def _without_effects(
     except Exception as error:
         raise _refused(construct, f"{type(error).__name__} of an item") from error
     finally:
+        ev.owned.ahead -= 1
         changes = ev.journal.branches[-1]
         ev.journal.keep()
     acts = any(n.effects for n in ev.builder.nodes[nodes:])

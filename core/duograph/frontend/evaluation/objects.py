@@ -31,11 +31,10 @@ def make_object(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value
     is_data = in_classes(cls, "__dataclass_fields__") is not None
     of_library = type(cls) is type and new is object.__new__ and not is_data
     has_init = is_user_function(init) or (of_library and isinstance(init, types.FunctionType))
+    fills = is_data and _has_hooks(ev, cls)
     if plain and is_user_function(new):
         made = call(ev, new, (cls, *args), kwargs)
-    elif plain and is_data and _has_hooks(ev, cls):
-        return _make_dataclass(ev, cls, args, kwargs)
-    elif plain and has_init:
+    elif plain and (has_init or fills):
         made = ev.owned.add(new(cls) if new is object.__new__ else new(cls, *args, **kwargs))
     else:  # enums, named tuples and other classes construct themselves
         for generated in (init, new):
@@ -45,6 +44,10 @@ def make_object(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value
         return ev.owned.add(native(ev, cls, args, kwargs))
     if isinstance(made, cls) and has_init:
         call(ev, init, (made, *args), kwargs)
+    elif isinstance(made, cls) and fills:
+        _fill_dataclass(ev, made, args, kwargs)
+    elif isinstance(made, cls) and init is not object.__init__:
+        native(ev, init, (made, *args), kwargs)
     return made
 
 
@@ -62,13 +65,12 @@ def _has_hooks(ev: Evaluation, cls: Value) -> bool:
     return in_classes(cls, "__post_init__") is not None or any(map(is_user_function, factories))
 
 
-def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Construct an object like the generated `__init__` of a dataclass; return the object.
+def _fill_dataclass(ev: Evaluation, made: Value, args: Args, kwargs: Kwargs) -> None:
+    """Set the fields of a new object, like the generated `__init__` of a dataclass.
 
     Default factories and `__post_init__` are evaluated.
     """
-    made = object.__new__(cls)
-    ev.owned.add(made)
+    cls: Value = type(made)
     record_definition(ev, cls.__init__)
     given = inspect.signature(cls.__init__).bind(made, *args, **kwargs).arguments
     only_for_init = []
@@ -91,4 +93,3 @@ def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> V
             object.__setattr__(made, name, value)
     if in_classes(cls, "__post_init__") is not None:
         call(ev, cls.__post_init__, (made, *only_for_init), {})
-    return made

@@ -15,7 +15,6 @@ import numpy as np
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
-from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Flag, Value
@@ -26,7 +25,7 @@ from .branches import select
 from .containers import plain_index
 from .dispatch import call, evaluate, replaces, syntax
 from .host import run_on_host
-from .identity import compare_all, identical, known_identical
+from .identity import compare_all, identical, known_identical, refuse_own_comparisons
 from .iteration import iterate
 from .keys import look_up
 from .laziness import remaining
@@ -74,6 +73,9 @@ _COMPARE: dict[type, Callable[..., Value]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
+
+
+_COMPARISONS = frozenset({*_COMPARE.values(), operator.contains})
 
 
 @syntax(ast.BinOp)
@@ -146,6 +148,8 @@ def apply_outside(
     ):
         return native(ev, function, operands, {})
     if settle(ev, operands):
+        if function in _COMPARISONS:  # objects made here settle, whatever their methods do
+            refuse_own_comparisons(ev, function.__name__, operands)
         in_graph = depends_on_graph(operands)
         found = native(ev, function, operands, {}) if in_graph else function(*operands)
         return found if isinstance(found, Tensor) else owned_result(ev, found, operands)
@@ -337,10 +341,6 @@ def _contains(ev: Evaluation, y: Value, x: Value) -> Value:
     return as_python_bool(ev, _contained(ev, x, y))
 
 
-def _has_own_equality(value: Value) -> bool:
-    return user_method(value, "__eq__") is not None
-
-
 def _found_among(ev: Evaluation, x: Value, items: Iterator[Value]) -> Value:
     """Return whether one of the items is `x` or equals it, as a Python bool or graph bool.
 
@@ -356,7 +356,7 @@ def _found_among(ev: Evaluation, x: Value, items: Iterator[Value]) -> Value:
         equal = truth(ev, apply(ev, operator.eq, item, x))
         if found is False and not isinstance(equal, bool):
             rest = remaining(ev, items, "in")
-            if any(map(_has_own_equality, (x, *rest))):  # comparing one may have effects
+            if not all(type(v) in _NOT_OVERLOADED for v in (x, *rest)):  # it may have effects
                 return _true_or_among(ev, equal, x, rest)
             items = iter(rest)
         found = either(found, equal)
@@ -386,7 +386,7 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     if hasattr(type(y), "__next__") and id(y) in ev.owned.objects:
         return _found_among(ev, x, iterate(ev, y))
     sequence = isinstance(y, tuple) or (isinstance(y, list) and not is_outside(ev, y))
-    own = sequence and any([special_method(ev, v, "__eq__") for v in (x, *y)])
+    own = sequence and not all(type(v) in _NOT_OVERLOADED for v in (x, *y))
     if sequence and (own or depends_on_graph(x) or depends_on_graph(y)):
         return _found_among(ev, x, iter(tuple(y)))
     method = special_method(ev, y, "__contains__")
@@ -404,4 +404,5 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         return truth(ev, ask(ev, operator.contains, y, x))
     if is_outside(ev, y) or is_outside(ev, x):
         return truth(ev, apply_outside(ev, operator.contains, (y, x)))
+    refuse_own_comparisons(ev, "in", (y, x))
     return native(ev, operator.contains, (y, x), {})

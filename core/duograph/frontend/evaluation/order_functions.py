@@ -19,6 +19,7 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call, replaces
 from .host import run_on_host
+from .identity import refuse_own_comparisons
 from .iteration import iterate
 from .laziness import ahead
 from .native import native
@@ -140,6 +141,7 @@ def _sorted(ev: Evaluation, items: Value, /, **kwargs: Value) -> Value:
     if depends_on_graph(ranks) or depends_on_graph(kwargs) or not settle(ev, ranks):
         pairs = (listed, ranks, kwargs)
         return run_on_host(ev, _sorted_by, pairs, {}, "sorted")
+    refuse_own_comparisons(ev, "sorted", ranks)
     order = native(ev, sorted, (range(len(ranks)),), {**kwargs, "key": ranks.__getitem__})
     return ev.owned.add([listed[i] for i in order])
 

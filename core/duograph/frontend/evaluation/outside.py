@@ -107,12 +107,13 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
     kind = type(value)
     if kind.__module__ == "builtins" or isinstance(value, (Tensor, HostValue)):
         return None
-    if is_users_class(kind) or isinstance(value, Cell):
+    users = is_users_class(kind)
+    if users or isinstance(value, Cell):
         ev.captures.class_attribute(kind, name)
         made_here = id(value) in ev.owned.objects or isinstance(value, (tuple, frozenset))
         if not made_here and (isinstance(value, Cell) or is_outside(ev, value)):
             ev.captures.class_of(value)
-    return user_method(value, name)
+    return user_method(value, name) if users else None
 
 
 # ---- questions that are answered while compiling ------------------------------------------------

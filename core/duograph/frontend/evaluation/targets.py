@@ -15,7 +15,6 @@ from ...errors import UnsupportedSyntaxError
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
 from ...tensor import Tensor
 from ..diagnostics import unsupported
-from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -141,14 +140,14 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
         value: the value of the right side.
     """
     kind = type(node.op)
-    reflected = f"__r{BINARY[kind].__name__.strip('_')}__"
-    arrays = (Tensor, np.ndarray, np.generic)
-    if type(old) is list and (isinstance(value, arrays) or user_method(value, reflected)):
-        # the method of the right side comes before that of the list
-        return apply(ev, IN_PLACE[kind], old, value)
-    if type(old) is list and kind is ast.Add:
-        call(ev, old.extend, (value,), {})
-        return old
+    in_place = f"__{IN_PLACE[kind].__name__.strip('_')}__"
+    if type(old) is list:  # an operator method of the right side comes before that of the list
+        own = special_method(ev, value, in_place.replace("__i", "__r"))
+        if own is not None or isinstance(value, (Tensor, np.ndarray, np.generic)):
+            return apply(ev, IN_PLACE[kind], old, value)
+        if kind is ast.Add:
+            call(ev, old.extend, (value,), {})
+            return old
     if isinstance(old, np.ndarray):
         name = IN_PLACE[kind].__name__
         check_array_changeable(ev, old, name)
@@ -157,7 +156,6 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
                 f"{name}: got a change of a NumPy array made while compiling, with values known "
                 "only when the function runs; wanted a Tensor"
             )
-    in_place = f"__{IN_PLACE[kind].__name__.strip('_')}__"
     special_method(ev, old, in_place)
     if type(old) in (list, dict, set) and hasattr(old, in_place):
         found = container_method(ev, old, in_place, (value,), {})

@@ -171,7 +171,10 @@ class Journal:
         """
         if self.reads is None:
             return
-        self.reads[kind, id(owner), name] = owner
+        key = (kind, id(owner), name)
+        if key in self.reads:
+            return
+        self.reads[key] = owner
         if kind in _CONTAINERS:
             for item in owner.values() if kind == "dict" else owner:
                 self.note_contents(item)

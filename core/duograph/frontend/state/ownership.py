@@ -34,6 +34,8 @@ class Ownership:
         lazy: ids of iterators whose items are computed when they are asked for, such as a generator
             expression -> the class, list or tuple, of what a compiled function returns instead.
         uncertain: ids of iterators of which a graph condition decides how many items are left.
+        ahead: how many iterators are being asked for an item before it is known whether the code
+            asks for it. Other iterators that give items meanwhile become uncertain, too.
     """
 
     def __init__(self) -> None:
@@ -45,6 +47,7 @@ class Ownership:
         self.chosen: dict[int, list[Value]] = {}
         self.lazy: dict[int, type] = {}
         self.uncertain: set[int] = set()
+        self.ahead = 0
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that evaluated code made `value`, at the present graph depth; return it.
