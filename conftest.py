@@ -112,7 +112,7 @@ class _Process:
 
 
 # What `repr` prints of most objects: a name of its own in every process.
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+ADDRESS = re.compile(r" at 0x[0-9a-f]{8,}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
