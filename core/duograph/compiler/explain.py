@@ -11,7 +11,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 
+from ..frontend.libraries import is_framework, is_user_function
 from ..frontend.state.captures import Capture
+from ..frontend.state.journal import MISSING
 from ..ir.control import host_call
 from ..ir.graph import Graph, GraphNode
 from ..pages import notebook
@@ -91,6 +93,7 @@ GUARDS = {
     "method": "the class defines the same method",
     "class": "the object has the same class",
     "bases": "the class has the same base classes",
+    "code": "the function has the same code",
     "form": "the tensor has the same shape and dtype",
     "entries": "the container has the same items",
     "contents": "the array or tensor has the same contents",
@@ -145,7 +148,7 @@ def facts_of(
             for name, node in zip(names, host_calls, strict=True)
             if name != "tensor object"  # makes a Tensor for one of the other calls
         ),
-        captures=tuple(map(_capture_fact, program.captures.items.values())),
+        captures=tuple(map(_capture_fact, _of_user(program))),
         reasons=tuple(reasons),
         divided=_divided(program),
         sizes=tuple(sizes),
@@ -161,6 +164,22 @@ def _divided(program: CompiledProgram) -> tuple[str, ...]:
         for kind, v in program.inputs
     ]
     return program.divided.report(names)
+
+
+def _of_user(program: CompiledProgram) -> list[Capture]:
+    """Return the captures of a program that a report names: those of what the user wrote.
+
+    Guards also compare the function's own code, and the methods of this framework's classes that
+    the function uses, because a program may replace them.
+    """
+    return [c for c in program.captures.items.values() if not (c.kind == "code" or _is_ours(c))]
+
+
+def _is_ours(c: Capture) -> bool:
+    """Return whether a capture is what a class of this framework defines under a name, or lacks."""
+    if c.kind != "method" or not is_framework(c.owner.__module__):
+        return False
+    return c.value is MISSING or not is_user_function(getattr(c.value, "fget", c.value))
 
 
 def _capture_fact(c: Capture) -> CaptureFact:
@@ -199,7 +218,7 @@ class Explanation:
         self.graph = None if program is None else program.graph
         self.captures: list[tuple[str, object]] = []
         if program is not None:
-            self.captures = [(c.label, c.value) for c in program.captures.items.values()]
+            self.captures = [(c.label, c.value) for c in _of_user(program)]
 
     def __str__(self) -> str:
         facts = self.facts

@@ -25,6 +25,7 @@ FACTS = {
     "bases": "{}.__mro__",
     "cell": "{}.cell_contents",
     "class": "type({})",
+    "code": "{}.__code__",
     "form": "{}._type.plain",
 }
 

@@ -121,6 +121,7 @@ def _of_tensor(ev: Evaluation, owner: Tensor, name: str, node: Value) -> Value:
     except AttributeError:
         _record_missing(ev, owner, name)
         raise
+    of_users_class = ev.captures.class_attribute(type(owner), name)
     if made_here:
         return found
     text = label(name, node)
@@ -130,12 +131,9 @@ def _of_tensor(ev: Evaluation, owner: Tensor, name: str, node: Value) -> Value:
         ev.captures.add("item", held, name, MISSING, text)
     if name in _OF_TYPE:
         ev.captures.form_of(owner, f"the type of {text.rpartition('.')[0] or 'a Tensor'}")
-    elif not is_framework(type(owner).__module__):  # an attribute of the user's subclass
-        if ev.captures.class_attribute(type(owner), name):
-            ev.captures.class_of(owner)
-            ev.captures.add("attribute", owner, name, found, text)
-    elif isinstance(found, types.MethodType) and not is_framework(found.__func__.__module__):
-        ev.captures.class_attribute(type(owner), name)  # a method that the user gave to Tensor
+    elif of_users_class:
+        ev.captures.class_of(owner)
+        ev.captures.add("attribute", owner, name, found, text)
     return found
 
 
@@ -326,11 +324,10 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         )
     if name in _OF_PARAMETERS:
         ev.ask_class(owner, name)
+    ev.captures.class_attribute(Tensor, name)
     users = vars(Tensor).get(name)  # what the user gave to the class
-    if is_user_function(users) or (isinstance(users, property) and is_user_function(users.fget)):
-        ev.captures.class_attribute(Tensor, name)
-        if isinstance(users, property):
-            return call(ev, users.fget, (owner,), {})
+    if isinstance(users, property) and is_user_function(users.fget):
+        return call(ev, users.fget, (owner,), {})
     try:
         return getattr(owner, name)
     except AttributeError as error:
@@ -338,7 +335,6 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
             raise
         if hasattr(ev.inputs.parameters.get(id(owner)), name):
             ev.ask_class(owner, name)
-        ev.captures.class_attribute(Tensor, name)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
 
 

@@ -56,6 +56,7 @@ from .outside import (
     uses_up,
 )  # fmt: skip
 from .printing import print_values
+from .tensor_methods import given_method, record_methods
 from .truth import truth
 from .variables import read_missing
 
@@ -84,6 +85,9 @@ def _number(kind: Value) -> Callable[..., Value]:
             if isinstance(x, GraphScalar):
                 return number_of(x, kind)
             if isinstance(x, Tensor):
+                given = given_method(ev, x, f"__{python.__name__}__")
+                if given is not None:
+                    return convert(ev, call(ev, given, (x,), {}))
                 if not isinstance(x, GraphTensor):
                     if ev.is_constant(x):
                         return python(x)
@@ -208,6 +212,7 @@ def _len(ev: Evaluation, x: Value) -> Value:
         ev.captures.members(x)
     ev.copies.observe(x)
     if isinstance(x, Tensor):
+        record_methods(ev, len, (x,))
         if not isinstance(x, GraphTensor) and id(x) not in ev.owned.tensors:
             ev.captures.form_of(x, "the type of a Tensor")
         return x.__len__()

@@ -175,6 +175,8 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of an op, or of any object whose class has `__call__`; return its result."""
     kind = type(f)
     special_method(ev, f, "__call__")
+    if is_framework(kind.__module__):
+        ev.captures.class_attribute(kind, "__call__")
     method = getattr(kind, "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(in_classes(kind, "__call__"), staticmethod):
         return call(ev, method, args, kwargs)
@@ -229,6 +231,10 @@ def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
     return f(*args, **kwargs)
 
 
+# A program may put another function in its place, which calls this one.
+_CALL_OF_CELLS = Cell.__call__
+
+
 @calls(types.FunctionType)
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Python function and return its result.
@@ -237,7 +243,7 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
     library runs immediately, or as a host call: a graph node that calls it at run time.
     """
     module = f.__module__
-    if f is Cell.__call__ and args:
+    if f is _CALL_OF_CELLS and args:
         return call_cell(ev, args[0], args[1:], kwargs, through_super=True)
     if changes_process(f):
         raise UnsupportedSyntaxError(

@@ -22,7 +22,7 @@ from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import without_builder
-from ..libraries import is_framework, is_user_function, user_method
+from ..libraries import in_classes, is_framework, is_user_function
 from ..state.captures import entries_of, hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -186,8 +186,8 @@ def call_cell(
     inside = bool(ev.calls.frames) or bool(ev.calls.open_cells)
     if inside:
         ev.captures.class_attribute(type(cell), "__call__")
-        own = user_method(cell, "__call__")
-        if own is not None and not through_super:
+        own = in_classes(type(cell), "__call__")  # the user's, also if given to a class of ours
+        if is_user_function(own) and not through_super:
             return call(ev, own, (cell, *args), kwargs)
         label = f"hooks of {type(cell).__name__}"
         ev.captures.add("hooks", cell, None, hooks_of(cell), label, exact=True)

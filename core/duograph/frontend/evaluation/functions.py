@@ -13,7 +13,7 @@ from types import FunctionType
 from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
-from ..libraries import is_defined_in_class, is_framework
+from ..libraries import is_framework
 from ..source import source_of
 from ..state.calls import Frame
 from ..state.captures import definition_of
@@ -38,10 +38,8 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         UnsupportedSyntaxError: the source of the function cannot be found.
     """
     closure = f.__closure__ or ()
-    outermost = not (ev.calls.frames or f.__defaults__ or f.__kwdefaults__)
-    # a tool that reloads modules replaces the code of methods, but not of a function given to `jit`
-    if not is_framework(f.__module__) and not (outermost and not is_defined_in_class(f)):
-        record_definition(ev, f)
+    if not is_framework(f.__module__):
+        record_definition(ev, f, outermost=not ev.calls.frames)
     given = f.__defaults__ or ()
     code = f.__code__
     names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
@@ -56,9 +54,17 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
     )
 
 
-def record_definition(ev: Evaluation, f: FunctionType) -> None:
-    """Record a function's code and defaults as constants, to compare before each later call."""
-    ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
+def record_definition(ev: Evaluation, f: FunctionType, outermost: bool = False) -> None:
+    """Record a function's code and defaults as constants, to compare before each later call.
+
+    Defaults that the outermost function may get later matter to no call that has run: each of these
+    passed all arguments.
+    """
+    label = f"the definition of {f.__name__}"
+    if outermost and not (f.__defaults__ or f.__kwdefaults__):
+        ev.captures.add("code", f, None, f.__code__, label)
+    else:
+        ev.captures.add("function", f, None, definition_of(f), label)
     ev.keep.append(f)
 
 

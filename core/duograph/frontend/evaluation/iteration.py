@@ -20,6 +20,7 @@ from .host import END_OF_ITERATION
 from .keys import as_key
 from .laziness import check_position, taken
 from .outside import ask, is_outside, refuse_stream, special_method, uses_up
+from .tensor_methods import record_methods
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
@@ -34,6 +35,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     """
     if isinstance(items, Cell):
         ev.captures.members(items)
+    record_methods(ev, iter, (items,))
     check_position(ev, items)
     ev.copies.observe(items)
     kind = type(items)

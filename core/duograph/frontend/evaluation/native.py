@@ -7,6 +7,7 @@ graph runs, its effects are undone. The call then becomes a node that runs Pytho
 
 from __future__ import annotations
 
+import decimal
 import operator
 import types
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
 from .outside import observe
 from .spans import error_spans, inside_call
+from .tensor_methods import record_methods
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
@@ -37,6 +39,10 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
         if isinstance(x, Choice):
             x.as_python()
         observe(ev, x)
+    if isinstance(f, types.BuiltinFunctionType):
+        record_methods(ev, f, args)
+        if type(f.__self__) is decimal.Decimal:
+            ev.captures.decimal_context()
     builder, journal = ev.builder, ev.journal
     mark = len(builder.nodes), len(builder.types)
     journal.branches.append({})

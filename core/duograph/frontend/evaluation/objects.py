@@ -11,6 +11,7 @@ import inspect
 import types
 
 from ..libraries import in_classes, is_user_function
+from ..state.captures import entries_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .attributes import set_attribute
@@ -28,7 +29,7 @@ def make_object(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value
         ev.captures.class_attribute(cls, name)
     init, new = cls.__init__, getattr(cls, "__new__")  # noqa: B009  (not of an object)
     plain = type(cls).__call__ is type.__call__  # the metaclass of enums has its own
-    is_data = in_classes(cls, "__dataclass_fields__") is not None
+    is_data = record_fields(ev, cls)
     of_library = type(cls) is type and new is object.__new__ and not is_data
     has_init = is_user_function(init) or (of_library and isinstance(init, types.FunctionType))
     fills = is_data and _has_hooks(ev, cls)
@@ -49,6 +50,16 @@ def make_object(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value
     elif isinstance(made, cls) and init is not object.__init__:
         native(ev, init, (made, *args), kwargs)
     return made
+
+
+def record_fields(ev: Evaluation, cls: type) -> bool:
+    """Record the fields of a dataclass as a constant; return whether the class is a dataclass."""
+    fields = in_classes(cls, "__dataclass_fields__")
+    if fields is None:
+        return False
+    label = f"the fields of {cls.__name__}"
+    ev.captures.add("entries", fields, None, entries_of(fields), label)
+    return True
 
 
 def _has_hooks(ev: Evaluation, cls: Value) -> bool:

@@ -9,6 +9,7 @@ or by Python when the graph runs (`defer`). Nothing here may change an object wh
 from __future__ import annotations
 
 import collections
+import decimal
 import enum
 import functools
 import types
@@ -257,12 +258,15 @@ def observe(ev: Evaluation, value: Value) -> None:
     """Record the items of nested containers as constants, before framework code reads them.
 
     The items are compared before each later call of the compiled function. Arrays among them are
-    not recorded: an array that is passed to an op becomes an input of the graph.
+    not recorded: an array that is passed to an op becomes an input of the graph. With a Decimal the
+    context is recorded, on which results depend.
     """
     kind = type(value)
     if kind in _PLAIN:
         return
-    if kind in COPIED:
+    if kind is decimal.Decimal:
+        ev.captures.decimal_context()
+    elif kind in COPIED:
         ev.copies.observe(value)
         for v in entries_of(value):
             if type(v) in _NESTED or isinstance(v, CONTAINERS):
@@ -276,7 +280,7 @@ def observe(ev: Evaluation, value: Value) -> None:
             observe(ev, v)
 
 
-_NESTED = {list, dict, set, tuple}
+_NESTED = {list, dict, set, tuple, decimal.Decimal}
 # Frequent classes that contain nothing; asking whether another one is a container takes long.
 _PLAIN = {bool, int, float, str, type(None), Tensor, GraphTensor}
 

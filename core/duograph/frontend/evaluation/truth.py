@@ -23,6 +23,7 @@ from ..state.evaluation import Evaluation
 from ..types import Flag, Value
 from .dispatch import call
 from .outside import ask, is_outside, special_method
+from .tensor_methods import given_method
 
 
 def truth(ev: Evaluation, value: Value) -> Value:
@@ -34,6 +35,9 @@ def truth(ev: Evaluation, value: Value) -> Value:
     if value is True or value is False:
         return value
     if isinstance(value, Tensor):
+        given = given_method(ev, value, "__bool__")
+        if given is not None:
+            return truth(ev, call(ev, given, (value,), {}))
         if not isinstance(value, GraphTensor):
             if ev.is_constant(value):
                 return bool(value)

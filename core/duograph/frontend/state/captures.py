@@ -21,7 +21,7 @@ import numpy as np
 
 from ...nn.cell import Cell
 from ...tensor import Tensor
-from ..libraries import is_users_class
+from ..libraries import is_framework, is_users_class
 from ..types import Value
 from .journal import MISSING
 
@@ -81,6 +81,7 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "attribute": _attribute,
     "cell": _cell,
     "function": lambda owner, name: definition_of(owner),
+    "code": lambda owner, name: owner.__code__,
     "method": lambda owner, name: vars(owner).get(name, MISSING),
     "class": lambda owner, name: type(owner),
     "bases": lambda owner, name: owner.__mro__,
@@ -100,12 +101,12 @@ class Capture:
 
     Attributes:
         kind: how the value was read, one of `QUESTIONS`: "item" (of a dict, such as the globals),
-            "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
-            dict of a class), "class" (of an object), "bases" (of a class: its MRO), "entries" (of a
-            list, dict or set), "contents" (of an array or a tensor), "form" (shape and dtype of a
-            tensor), "members" and "hooks" (of a Cell), "tensor hooks" (of a Tensor), "type" (of a
-            location that the function writes), "answer" (of calling `owner` with the arguments
-            `name`).
+            "attribute", "cell" (of a closure), "function" (code and defaults), "code" (of a
+            function without defaults), "method" (in the dict of a class), "class" (of an object),
+            "bases" (of a class: its MRO), "entries" (of a list, dict or set), "contents" (of an
+            array or a tensor), "form" (shape and dtype of a tensor), "members" and "hooks" (of a
+            Cell), "tensor hooks" (of a Tensor), "type" (of a location that the function writes),
+            "answer" (of calling `owner` with the arguments `name`).
         owner: the object that was read.
         name: key or attribute; None for kinds that need none.
         value: the value at compile time.
@@ -292,6 +293,13 @@ def entries_of(container: Value) -> tuple[Value, ...]:
     return tuple(container)
 
 
+def _decimal_context() -> tuple[Value, ...]:
+    """Return what decides the results of Decimals: all of their context but its flags."""
+    now = decimal.getcontext()
+    limits = (now.prec, now.rounding, now.Emin, now.Emax, now.capitals, now.clamp)
+    return (*limits, *now.traps.values())
+
+
 class Captures:
     """The values that one compiled function read from outside itself, in the order of reading.
 
@@ -378,9 +386,10 @@ class Captures:
     def class_attribute(self, kind: type, name: str) -> bool:
         """Record the attribute `name` of class `kind`; return whether a user's class defines it.
 
-        For each class in the MRO of `kind` that the user wrote, up to the first class that defines
-        the attribute, the attribute or its absence is recorded and compared before each later call.
-        So are the MRO, and the attribute where a class of a library, written in Python, defines it.
+        For each class in the MRO of `kind` that the user or this framework wrote, up to the first
+        class that defines the attribute, the attribute or its absence is recorded and compared
+        before each later call. So are the MRO, and the attribute where another library's class,
+        written in Python, defines it.
         """
         key = id(kind), name
         known = self._looked_up.get(key)
@@ -394,7 +403,8 @@ class Captures:
         for cls in kind.__mro__:
             found = vars(cls).get(name, MISSING)
             user = is_users_class(cls)
-            if user or cls is Tensor or (found is not MISSING and cls.__flags__ & _HEAP_TYPE):
+            ours = is_framework(cls.__module__)
+            if user or ours or (found is not MISSING and cls.__flags__ & _HEAP_TYPE):
                 self.add("method", cls, name, found, f"{cls.__name__}.{name}")
             if found is not MISSING:
                 return user
@@ -416,6 +426,10 @@ class Captures:
             label = f"the class of a {kind.__name__}"
             self.add("class", owner, None, kind, label, exact=True)
             self.bases_of(kind)
+
+    def decimal_context(self) -> None:
+        """Record the precision, rounding and traps with which Decimals are computed."""
+        self.add("answer", _decimal_context, (), _decimal_context(), "the decimal context")
 
     def form_of(self, tensor: Tensor, label: str) -> None:
         """Record the shape and dtype of a tensor from outside, which `set_data` may change."""
