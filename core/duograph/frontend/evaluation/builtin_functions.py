@@ -41,7 +41,7 @@ from .attributes import delete_attribute, get_attribute, set_attribute
 from .class_questions import CLASSES
 from .dispatch import call, replaces
 from .host import append_effect, check_known, host_number, run_on_host
-from .iteration import iterate, pairs_of
+from .iteration import iterate, iterate_sized, pairs_of
 from .keys import as_key
 from .laziness import check_position, lazily
 from .native import native
@@ -237,7 +237,7 @@ def _container(python: Value) -> Callable[..., Value]:
         if args and isinstance(args[0], GraphObject):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and python is not dict:
-            items = iterate(ev, args[0])
+            items = (iterate_sized if python in (list, tuple) else iterate)(ev, args[0])
             hashed = python in (set, frozenset)
             made = python([as_key(ev, v) for v in items] if hashed else items)
         elif args:

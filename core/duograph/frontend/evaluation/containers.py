@@ -59,7 +59,7 @@ _LOOKUPS = {
 _TAKE_ITEMS = {
     "extend", "update", "union", "intersection", "difference", "symmetric_difference",
     "intersection_update", "difference_update", "symmetric_difference_update", "issubset",
-    "issuperset", "isdisjoint", "__ior__",
+    "issuperset", "isdisjoint", "__ior__", "__iadd__",
 }  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
             return
         if isinstance(owner, list):
             is_slice = isinstance(index, slice)
-            index, value = plain_index(ev, index), listed(ev, value) if is_slice else value
+            index, value = plain_index(ev, index), listed(ev, value, None) if is_slice else value
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})
@@ -367,17 +367,19 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
         )
 
 
-def listed(ev: Evaluation, value: Value, owner: type = list) -> Value:
-    """Return an iterable as a list, or a mapping as a dict, if evaluated code computes its items.
+def listed(ev: Evaluation, value: Value, owner: type | None) -> Value:
+    """Return an iterable as a list or set, or a mapping as a dict, if evaluated code makes items.
 
-    Any other value is returned unchanged. `owner` is the class of the container that takes the
-    items.
+    Any other value is returned unchanged. `owner` is the class of the container whose method takes
+    the items; None if a slice takes them, for which Python asks no object for its length.
     """
     if owner is dict and special_method(ev, value, "keys") is not None:
         return call(ev, dict, (value,), {})
     made_here = hasattr(type(value), "__next__") and id(value) in ev.owned.objects
     if made_here or special_method(ev, value, "__iter__") is not None:
-        return call(ev, list, (value,), {})
+        if owner is None:
+            value = call(ev, iter, (value,), {})
+        return call(ev, set if owner in (set, frozenset) else list, (value,), {})
     return value
 
 

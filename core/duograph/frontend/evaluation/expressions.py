@@ -21,7 +21,7 @@ from .containers import get_item
 from .dispatch import call, evaluate, syntax
 from .functions import function_from_syntax
 from .host import run_on_host
-from .iteration import is_iterable, iterate, pairs_of
+from .iteration import is_iterable, iterate, iterate_sized, pairs_of
 from .keys import as_key
 from .laziness import lazily
 from .operators import condition
@@ -71,7 +71,7 @@ def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
             value = evaluate(ev, frame, node.value)
             if not is_iterable(ev, value):
                 raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
-            found.extend(iterate(ev, value))
+            found.extend(iterate_sized(ev, value))
         else:
             found.append(evaluate(ev, frame, node))
     return found

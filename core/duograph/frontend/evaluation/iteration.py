@@ -55,6 +55,25 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     return taken(ev, made) if made is items and id(items) in ev.owned.objects else made
 
 
+def iterate_sized(ev: Evaluation, items: Value) -> Value:
+    """Return a Python iterator as `iterate` does, for callers such as `list` that ask for a size.
+
+    They call `__len__`, or else `__length_hint__`, after `__iter__`, to reserve memory. The answer
+    changes nothing, but the user's method may have effects or raise an error.
+    """
+    found = iterate(ev, items)
+    for name in ("__len__", "__length_hint__"):
+        method = special_method(ev, items, name)
+        if method is not None:
+            try:
+                with ev.journal.catching():
+                    call(ev, method, (items,), {})
+                break
+            except TypeError:  # Python goes on without an answer
+                continue
+    return found
+
+
 def _indexed(ev: Evaluation, items: Value) -> Value:
     """Yield items[0], items[1], ... of an object without `__iter__`, up to an IndexError."""
     for i in itertools.count():

@@ -147,9 +147,9 @@ def apply_outside(
         isinstance(x, (Tensor, np.ndarray)) for x in operands
     ):
         return native(ev, function, operands, {})
+    if function in _COMPARISONS:
+        refuse_own_comparisons(ev, function.__name__, operands)
     if settle(ev, operands):
-        if function in _COMPARISONS:  # objects made here settle, whatever their methods do
-            refuse_own_comparisons(ev, function.__name__, operands)
         in_graph = depends_on_graph(operands)
         found = native(ev, function, operands, {}) if in_graph else function(*operands)
         return found if isinstance(found, Tensor) else owned_result(ev, found, operands)

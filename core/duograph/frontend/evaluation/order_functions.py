@@ -20,7 +20,7 @@ from .branches import select
 from .dispatch import call, replaces
 from .host import run_on_host
 from .identity import refuse_own_comparisons
-from .iteration import iterate
+from .iteration import iterate, iterate_sized
 from .laziness import ahead
 from .native import native
 from .operators import apply
@@ -132,7 +132,7 @@ _EMPTY = object()
 
 @replaces(sorted)
 def _sorted(ev: Evaluation, items: Value, /, **kwargs: Value) -> Value:
-    listed = list(iterate(ev, items))
+    listed = list(iterate_sized(ev, items))
     key = kwargs.pop("key", None)
     ranks = listed if key is None else [call(ev, key, (x,), {}) for x in listed]
     if any(user_method(r, name) is not None for r in ranks for name in ("__lt__", "__gt__")):
