@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 import threading
@@ -326,31 +327,53 @@ def _all(calls: Sequence[Callable[..., None]]) -> Callable[..., None]:
 # ---- reporting -----------------------------------------------------------------------------------
 
 
-def watched(run: HandleFunction, work: Work, timer: DeviceTimer | None) -> HandleFunction:
+def watched(
+    run: HandleFunction, work: Work, timer: DeviceTimer | None, count: int | None = None
+) -> HandleFunction:
     """Return a function that runs a kernel call and reports it to the observers.
 
-    `timer` is the clock of a device with a queue, else None. While there are no observers the
-    function only runs the call.
+    While there are no observers the function only runs the call.
+
+    Args:
+        run: the call.
+        work: the description of the call.
+        timer: the clock of a device with a queue, else None.
+        count: how many arguments every call passes; None if the number varies.
     """
     if timer is not None:
         return _marked(run, work, timer)
+    return _watcher(count)(run, work)
 
-    def call(*handles: Handle) -> Handle | tuple[Handle, ...]:
+
+# A call is faster with a parameter per handle than with `*handles`.
+_WATCHER = """
+def watcher(run, work):
+    def call({handles}):
         take = state.take
         if take is None:
-            return run(*handles)
+            return run({handles})
         if state.start is not None:
             state.start(work)
         begin = clock()
         try:
-            found = run(*handles)
+            found = run({handles})
         except BaseException:
             take(work, begin, clock(), None)
             raise
         take(work, begin, clock(), None)
         return found
-
     return call
+"""
+
+
+@functools.cache
+def _watcher(count: int | None) -> Callable[[HandleFunction, Work], HandleFunction]:
+    """Return the function that wraps a kernel call with `count` arguments for `watched`."""
+    made: dict[str, Any] = {"state": state, "clock": clock}
+    handles = "*handles" if count is None else ", ".join(f"h{k}" for k in range(count))
+    exec(compile(_WATCHER.format(handles=handles), __file__, "exec"), made)
+    watcher: Callable[[HandleFunction, Work], HandleFunction] = made["watcher"]
+    return watcher
 
 
 def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFunction:

@@ -47,7 +47,8 @@ def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)
-    run = watched(step.call.run, work, timer if work.kind == "kernel" else None)
+    timer = timer if work.kind == "kernel" else None
+    run = watched(step.call.run, work, timer, len(step.operands))
     return step.with_run(run)
 
 

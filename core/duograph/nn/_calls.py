@@ -7,7 +7,6 @@ hooks, a cast, their own `bprop` or recomputation. It must not be on the path of
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from ..errors import ArgumentError, DuographError
 from ..parameter import Parameter
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
+from ..tracebacks import short
 from . import _hooks, _sharding, _tree
 from .recompute import run_again
 
@@ -141,7 +141,7 @@ def without_super(kind: type[Cell]) -> str:
     """Return the message for a Cell whose `__init__` did not call that of its base class."""
     init = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
     code = getattr(init, "__code__", None)
-    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
+    place = f" ({short(code.co_filename)}:{code.co_firstlineno})" if code else ""
     return (
         f"{kind.__name__}: its __init__{place} did not call super().__init__(); write this call as "
         "the first line of __init__"

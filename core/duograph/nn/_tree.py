@@ -8,7 +8,6 @@ from __future__ import annotations
 import dis
 import inspect
 import math
-import os
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ArgumentError, ArgumentValueError, StateMismatch
 from ..pages import notebook
 from ..parameter import Parameter
+from ..tracebacks import short
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -97,7 +97,7 @@ def _made_at(cell: Cell, path: str) -> str:
                 if i.opname == "STORE_ATTR" and i.argval == name]  # fmt: skip
         for first, last, line in code.co_lines():
             if sets and first <= sets[-1] < last:
-                return f" ({os.path.basename(code.co_filename)}:{line})"
+                return f" ({short(code.co_filename)}:{line})"
     return ""
 
 

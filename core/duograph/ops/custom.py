@@ -32,7 +32,7 @@ from ..op import op
 from ..op_calls import dispatch
 from ..option_checks import check_options
 from ..tensor import Tensor
-from ..tracebacks import called_at, defined_at
+from ..tracebacks import called_at, defined_at, short
 from ..types import TensorType
 from .expressions import expression_function
 from .primitive import Primitive
@@ -434,7 +434,7 @@ def _name_inputs(func: Callable[..., Any], arrays: Sequence[object], error: Type
         signature.bind(*arrays)
     except TypeError:
         code = getattr(func, "__code__", None)
-        place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else ""
+        place = f" ({short(code.co_filename)}:{code.co_firstlineno})" if code else ""
         name = getattr(func, "__name__", type(func).__name__)
         error.args = (
             f"Custom: got {len(arrays)} input{'s' * (len(arrays) != 1)} for its function "

@@ -132,7 +132,7 @@ class Recorder(Observer):
         self._stack = stack
         self._next_sample = 0
         self._sampling = 1 << 62  # the least nanoseconds that a sample took
-        self._room = limit
+        self._full = limit * _STRIDE  # length of `_values` at which the limit is reached
         self._queued: dict[str, Marks] = {}  # the last work of each device with a queue
         self._values: list[object] = []  # those of an event, `_STRIDE` of them, after another's
         self._extend = self._values.extend
@@ -149,11 +149,9 @@ class Recorder(Observer):
         Values of several events are stored in one flat list, because the garbage collector would
         visit a tuple per event again and again.
         """
-        room = self._room
-        if room <= 0:
+        if len(self._values) >= self._full:
             self._drop(1)
             return
-        self._room = room - 1
         code: object = None
         offset: object = 0
         if self._stack:
@@ -162,7 +160,7 @@ class Recorder(Observer):
             try:
                 for depth, code, offset in work.sites:
                     frame = _getframe(depth)
-                    if frame.f_code is code and frame.f_lasti == offset and room % _CHECKED:
+                    if frame.f_lasti == offset and frame.f_code is code and end % _CHECKED:
                         break
                 else:
                     code, offset = self._walk(work, _getframe(0))
@@ -204,11 +202,11 @@ class Recorder(Observer):
 
     def take_program(self, works: Sequence[Work], times: NDArray[np.int64]) -> None:
         count = len(times)
-        if count > self._room:
-            room = max(self._room, 0)
+        room = self._room()
+        if count > room:
             self._drop(count - room)
             times, count = times[:room], room
-        self._room -= count
+        self._full -= (count - 1) * _STRIDE  # they share one row of `_values`
         code: object = None
         offset = 0
         if self._stack:
@@ -271,7 +269,11 @@ class Recorder(Observer):
         return sorted(found, key=lambda r: (r.begin, -r.end))
 
     def __len__(self) -> int:
-        return self.limit - max(self._room, 0)
+        return self.limit - self._room()
+
+    def _room(self) -> int:
+        """Return how many events can still be stored."""
+        return max(0, (self._full - len(self._values)) // _STRIDE)
 
 
 def _places(frame: FrameType | None) -> tuple[Place, ...]:
