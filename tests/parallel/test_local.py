@@ -309,7 +309,7 @@ RANKS_OF_A_MODEL: dict[str, tuple[Callable[[], None], str | None]] = {
     "cut to the same steps": (trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=2), None),
     "cut too late": (
         trained_by_model(same(1), lambda r: 4 + 2 * r, sink_size=3),
-        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+        r"ArgumentValueError: .*0 has 2 steps in each of 2 epochs, and rank 1 has 3 steps in each",
     ),
     "seeds": (
         trained_by_model(lambda rank: rank, same(4)),
@@ -317,11 +317,11 @@ RANKS_OF_A_MODEL: dict[str, tuple[Callable[[], None], str | None]] = {
     ),
     "steps": (
         trained_by_model(same(1), lambda rank: 4 + 2 * rank),
-        r"ArgumentValueError: .*rank 0 has 2 steps in each of 2 epochs, and rank 1 has 3 in each",
+        r"ArgumentValueError: .*0 has 2 steps in each of 2 epochs, and rank 1 has 3 steps in each",
     ),
     "epochs": (
         trained_by_model(same(1), same(4), epochs=lambda rank: 2 + rank),
-        r"ArgumentValueError: .*2 steps in each of 2 epochs, and rank 1 has 2 in each of 3",
+        r"ArgumentValueError: .*2 steps in each of 2 epochs, and rank 1 has 2 steps in each of 3",
     ),
 }
 
