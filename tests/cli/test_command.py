@@ -135,7 +135,7 @@ MISTAKES = [
     ("conformance run Abacus", 2, "'Abacus'"),
     ("conformance run CPU -n x", 2, "got 'x'; wanted a number above 0, or auto"),
     ("conformance run CPU --resume", 2, "--resume needs --report FOLDER"),
-    ("conformance run CPU --report script.py", 2, "got script.py, which is a file; wanted a folder"),
+    ("conformance run CPU --report script.py", 2, "got script.py, which is a file; wanted"),
     ("conformance compare old.json new.json", 2, "old.json"),
     ("conformance compare folder folder", 2, "Is a directory"),
     ("conformance compare bad.pt bad.pt", 2, "bad.pt"),
