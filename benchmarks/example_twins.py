@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torch_chip
 from torch import nn
 
 torch.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
@@ -502,3 +503,37 @@ def custom_op(example, steps, bar) -> float:
     x, y = batch(np.random.default_rng(SEED + 1), 1000)
     with torch.no_grad():
         return ((net(x) - y) ** 2).mean().item()
+
+
+def custom_device(example, steps, bar) -> tuple[float, float, float]:
+    chip = torch_chip.Chip(example)
+    library = torch_chip.Ops(chip).register()
+    images, labels, test_images, test_labels = example.load(SEED)
+    images, test_images = torch.from_numpy(images), torch.from_numpy(test_images)
+    labels, count = torch.from_numpy(labels).long(), len(images) // 32
+    losses, accuracy = {}, {}
+    for chip.bits in example.WIDTHS:
+        chip.cycles.clear()
+        net = nn.Sequential(
+            nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 10)
+        )
+        example.ms.set_seed(SEED)  # the same initial weights: all losses are equal bit by bit
+        with torch.no_grad():
+            for weight, start in zip(net.parameters(), example.Net().get_parameters(), strict=True):
+                weight.copy_(torch.from_numpy(start.asnumpy()))
+        net.to(torch_chip.NAME)
+        optimizer = torch.optim.SGD(net.parameters(), momentum=0.9, fused=True)
+        shuffle = np.random.default_rng(SEED)
+        pace = bar(total=steps.epochs * count)
+        for epoch in range(steps.epochs):
+            set_rate(optimizer, cosine(1e-4, 0.1, epoch, steps.epochs))
+            order = shuffle.permutation(len(images))
+            for rows in np.split(order[: count * 32], count):
+                x, y = images[rows].to(torch_chip.NAME), labels[rows].to(torch_chip.NAME)
+                losses[chip.bits] = descend(optimizer, F.cross_entropy(net(x), y))
+                pace.update()
+        with torch.no_grad():
+            found = net(test_images.to(torch_chip.NAME)).cpu().numpy().argmax(1)
+        accuracy[chip.bits] = float((found == test_labels).mean())
+    del library  # the ops are registered until here
+    return accuracy[8], losses[8], sum(chip.cycles.values()) / (steps.epochs * count)

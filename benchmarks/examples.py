@@ -10,8 +10,7 @@ side is the sum of its blocks, compilation included, without imports, data and t
 the median over blocks of torch's time divided by ours, so above 1 is faster. `--part 0.1` takes a
 tenth of the steps; the figures of merit are then not compared. On a machine that is busy with other
 work, `--threads 1 --clock processor` compares processor time instead. The interpreter needs
-duograph[examples,onnx] and torch. custom_device has no twin: torch has no way to add a device of 80
-lines of Python.
+duograph[examples,onnx] and torch.
 """
 
 from __future__ import annotations
@@ -40,11 +39,14 @@ SUFFIXES = ("THREADS", "NUM_THREADS")
 
 @dataclass(frozen=True)
 class Row:
-    """An example: its figure of merit, options for its numbers of steps, and `main`'s result."""
+    """An example: its figure of merit, options for its numbers of steps, and `main`'s result.
+
+    `figure` returns the figure from that result, or a tuple of figures, which `shown` formats.
+    """
 
     what: str
     steps: dict[str, int]
-    figure: Callable[[tuple], float]
+    figure: Callable[[tuple], float | tuple[float, ...]]
     shown: str = "{:.3f}"
 
 
@@ -60,6 +62,12 @@ ROWS = {
     "lora": Row("share by LoRA", {"steps": 1000, "adapt": 400}, lambda r: r[1], "{:.0%}"),
     "serve_onnx": Row("accuracy", {"epochs": 8}, lambda r: r[1], "{:.1%}"),
     "custom_op": Row("square error", {"steps": 800}, lambda r: r[1], "{:.4f}"),
+    "custom_device": Row(
+        "accuracy and last loss with 8 bits, cycles",
+        {"epochs": 8},
+        lambda r: (r[1][8], r[0][8][-1], sum(r[2].values())),
+        "{:.1%}, {:.8f}, {:.0f}",
+    ),
 }
 
 
@@ -86,7 +94,8 @@ def run_side(side: str, name: str, args: argparse.Namespace) -> None:
         figure = getattr(twins, name)(example, argparse.Namespace(**steps), bar)
     else:
         figure = ROWS[name].figure(pacing.run_example(example, name, steps, bar))
-    answers.write(json.dumps({"figure": float(figure)}) + "\n")
+    figures = figure if isinstance(figure, tuple) else (figure,)
+    answers.write(json.dumps({"figures": [float(each) for each in figures]}) + "\n")
     answers.flush()
 
 
@@ -104,7 +113,7 @@ class Side:
             env=environment(PYTHONWARNINGS="ignore", **threads), cwd=HERE,
         )  # fmt: skip
         self.seconds: list[float] = []
-        self.figure: float | None = None
+        self.figures: list[float] = []
 
     def advance(self) -> bool:
         """Wait for the end of a block or of the start-up; return False if the side has finished."""
@@ -113,8 +122,8 @@ class Side:
             self.log.seek(0)
             raise RuntimeError(self.log.read()[-2000:])
         found = json.loads(line)
-        if "figure" in found:
-            self.figure = found["figure"]
+        if "figures" in found:
+            self.figures = found["figures"]
             self.process.wait()
             return False
         if found["seconds"] is not None:
@@ -142,7 +151,7 @@ def compare(name: str, args: argparse.Namespace) -> str:
     ours, theirs = sides
     ratio = statistics.median(t / o for o, t in zip(ours.seconds, theirs.seconds, strict=True))
     row = ROWS[name]
-    figures = [row.shown.format(s.figure) if args.part == 1 else "" for s in sides]
+    figures = [row.shown.format(*s.figures) if args.part == 1 else "" for s in sides]
     return (
         f"| {name} | {row.what} | {figures[0]} | {figures[1]} | {sum(ours.seconds):.1f} s | "
         f"{sum(theirs.seconds):.1f} s | {ratio:.2f} |"

@@ -222,8 +222,10 @@ def draw(
     plt.close(figure)
 
 
-def main(arguments: Sequence[str] | None = None) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """Register, train, draw; losses and accuracy for each number of bits."""
+def main(
+    arguments: Sequence[str] | None = None,
+) -> tuple[dict[int, list[float]], dict[int, float], dict[str, float]]:
+    """Register, train, draw; losses and accuracy by number of bits, cycles of a step by group."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=MODES, default="graph")
     parser.add_argument("--epochs", type=int, default=8)
@@ -255,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[dict[int, list[float]]
     print(f"after {time.perf_counter() - begin:.1f} s")
     draw(args.out, losses, accuracy, cycles, used)
     print(f"wrote {args.out}")
-    return losses, accuracy
+    return losses, accuracy, cycles
 
 
 if __name__ == "__main__":
