@@ -82,7 +82,23 @@ def install_recorded_values(make: Callable[[object, DType | None], Tensor]) -> N
     _recorded_value = make
 
 
-class Tensor(TensorMethods):
+class _TensorClass(type):
+    """The class of `Tensor`, which notices when a program replaces, adds or deletes a method.
+
+    Compiled functions then compare the methods that they use (`compiler.guards`). A comparison
+    before each call would take longer than many calls.
+    """
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        runtime_state.settings_version = object()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        runtime_state.settings_version = object()
+
+
+class Tensor(TensorMethods, metaclass=_TensorClass):
     """An n-dimensional array on a device (`mindspore.Tensor`).
 
     Args:

@@ -16,6 +16,7 @@ from duograph import Parameter, Tensor, nn, ops
 X = Tensor([1.0, 2.0, 3.0])
 WEIGHT = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")
 RELU = nn.ReLU()
+FACTOR = 2
 
 
 def truth(a: Tensor) -> Tensor:
@@ -114,8 +115,10 @@ def test_the_old_result_comes_with_a_warning(restored: None, case: Any) -> None:
 
 
 def test_the_code_of_the_compiled_function(restored: None) -> None:
+    """It is compared if the function reads anything from outside."""
+
     def function(a: Tensor) -> Tensor:
-        return a * 2
+        return a * FACTOR
 
     ms.set_context(stale_captures="recompile")
     compiled = ms.jit(function)

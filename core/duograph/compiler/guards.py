@@ -22,6 +22,7 @@ from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
+from ..tensor import Tensor
 from ..tracebacks import is_internal
 from .captured_dicts import Homes, changed_entries, homes_of
 from .guard_code import FACTS, LIMIT, IdentityCheck
@@ -35,15 +36,19 @@ KEEP, RECOMPILE = True, False
 class Guard:
     """Checks that the values which a compiled program captured as constants have not changed.
 
-    Captures from Cells are compared only if an attribute of any Cell was set since the last check.
-    Other captures are compared by identity at every call, and by value if the identity differs.
+    Captures from Cells are compared only if an attribute of any Cell was set since the last check,
+    and methods of the Tensor classes only if `runtime_state.settings_version` has changed. Other
+    captures are compared by identity at every call, and by value if the identity differs.
 
     Attributes:
         cells: captures of attributes of Cells and of Parameters.
+        methods: captures of methods of Tensor and of its subclasses; and of the function's own
+            code, if there are no other captures.
         others: all other captures.
         cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
+        settings_version: `runtime_state.settings_version` at the last comparison of `methods`.
         reported: id of a capture -> the changed value that a warning was about.
-        empty: whether there is nothing to check.
+        empty: whether there is nothing to check while `settings_version` stays the same.
         alone: whether this is the only program in the cache for its key. If it is not, another
             program, with other captured values, could fit better.
         returned: whether a call of the program has returned. If all have raised, there is no old
@@ -52,13 +57,21 @@ class Guard:
 
     def __init__(self, captures: Captures) -> None:
         self.cells: list[Capture] = []
+        self.methods: list[Capture] = []
         self.others: list[Capture] = []
         lookups, lists, rest = [], [], []
         facts: list[tuple[str, Value, Value]] = []
+        # A function that reads nothing from outside needs no check before a call, which costs a
+        # tenth of a short call: its own code alone is not worth one.
+        late = [c for c in captures.items.values() if c.kind == "code" or _of_tensors(c)]
+        late = [c for c in late if c.kind != "code" or len(late) == len(captures.items)]
         for c in captures.items.values():
             # the Cell does not notice when an attribute of its class is set
             if isinstance(c.owner, (Cell, Parameter)) and not (c.kind == "form" or _of_class(c)):
                 self.cells.append(c)
+                continue
+            if c in late:
+                self.methods.append(c)
                 continue
             self.others.append(c)
             if c.kind == "item":
@@ -86,11 +99,12 @@ class Guard:
         self._check = IdentityCheck(lookups, lists, others, facts)
         self._is_unchanged = self._check.test()
         self.cells_version = runtime_state.cells_version
+        self.settings_version = runtime_state.settings_version
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
         self.alone = True
         self.returned = False
-        found = {id(c): homes_of(c) for c in (*self.others, *self.cells)}
+        found = {id(c): homes_of(c) for c in self._all()}
         self._homes: dict[int, Homes] = {key: homes for key, homes in found.items() if homes}
 
     def holds(self, chosen: bool = False) -> bool:
@@ -109,7 +123,7 @@ class Guard:
             CaptureError: something has changed, the setting is "error", and no other program in the
                 cache could fit (`chosen` or `alone`).
         """
-        if not self._is_unchanged():
+        if not self._is_unchanged() or self._methods_changed():
             return self._apply_policy(chosen)
         if self.reported:
             self.reported.clear()
@@ -128,7 +142,18 @@ class Guard:
 
     def unchanged(self) -> bool:
         """Return whether all captured values equal those that the program was compiled for."""
-        return all([c.agrees(c.now()) for c in (*self.others, *self.cells)])
+        return all([c.agrees(c.now()) for c in self._all()])
+
+    def _all(self) -> list[Capture]:
+        return [*self.others, *self.methods, *self.cells]
+
+    def _methods_changed(self) -> bool:
+        """Return whether a captured method of a Tensor class is another one now."""
+        version = runtime_state.settings_version
+        if version is not self.settings_version and not _all_unchanged(self.methods):
+            return True
+        self.settings_version = version
+        return False
 
     def _apply_policy(self, chosen: bool = False) -> bool:
         """Compare all captures by value; return whether the program may run.
@@ -141,7 +166,7 @@ class Guard:
         cache may fit better, unless this program is `chosen` (see `holds`).
         """
         changed = []
-        for c in (*self.others, *self.cells):
+        for c in self._all():
             now = c.now()
             if not c.agrees(now):
                 if c.exact:
@@ -154,11 +179,11 @@ class Guard:
         if changed and (policy == "recompile" or not fits_best):
             return RECOMPILE
         if not changed or policy == "ignore":
-            self.cells_version = runtime_state.cells_version
+            self._note_versions()
             return KEEP
         if policy == "error":
             raise CaptureError(_message(*changed[0]))
-        self.cells_version = runtime_state.cells_version
+        self._note_versions()
         told: set[Hashable] = set()
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
             self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
@@ -167,6 +192,10 @@ class Guard:
                 warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
             told |= entries
         return KEEP
+
+    def _note_versions(self) -> None:
+        self.cells_version = runtime_state.cells_version
+        self.settings_version = runtime_state.settings_version
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:
         """Return whether a warning was already issued for a capture with its present value."""
@@ -177,7 +206,7 @@ class Guard:
 
     def differing(self) -> list[str]:
         """Return the names of captured values that changed since the program was compiled."""
-        return [c.label for c in (*self.others, *self.cells) if not c.agrees(c.now())]
+        return [c.label for c in self._all() if not c.agrees(c.now())]
 
 
 def callers_level() -> int:
@@ -201,6 +230,11 @@ def _all_unchanged(captures: list[Capture]) -> bool:
         if now is not c.value and not c.agrees(now):
             return False
     return True
+
+
+def _of_tensors(capture: Capture) -> bool:
+    """Return whether a capture is a method of Tensor or of a subclass, or its absence."""
+    return capture.kind == "method" and issubclass(capture.owner, Tensor)
 
 
 def _of_class(capture: Capture) -> bool:

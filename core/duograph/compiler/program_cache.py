@@ -66,7 +66,7 @@ class Compiled:
         Raises:
             CaptureError: a captured value has changed, and the setting is "error".
         """
-        return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
+        return self.guard.holds(chosen=True) and self._state_fits()
 
     def fits(self) -> bool:
         """Return whether the program was compiled for the present captured values and tensor types.

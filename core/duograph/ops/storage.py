@@ -250,4 +250,4 @@ def _from_bytes(
     return Tensor(array if shape is None else array.reshape(tuple(shape)), wanted)
 
 
-Tensor.convert_bytes_to_tensor = staticmethod(_from_bytes)  # type: ignore[attr-defined]
+Tensor.convert_bytes_to_tensor = staticmethod(_from_bytes)
