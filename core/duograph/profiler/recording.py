@@ -35,7 +35,7 @@ _SHARE = 100
 _PERIOD = 100_000
 # A line is trusted after so many walks of the stack; of so many events one is walked nevertheless.
 _TRUSTED = 4
-_CHECKED = 128
+_CHECKED = 1024
 _MOST_SITES = 8
 _NEVER = -(1 << 60)
 # Values that are stored for an event.
