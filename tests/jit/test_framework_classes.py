@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import decimal
 import warnings
@@ -177,3 +178,18 @@ def test_reports_name_no_methods_of_the_framework() -> None:
     compiled = ms.jit(lambda a: a * a + a.sum())
     compiled(X)
     assert compiled.explain(X).captures == []
+
+
+def test_a_tensor_class_may_be_abstract() -> None:
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self) -> float: ...
+
+    class Square(Tensor, Shape):
+        def area(self) -> float:
+            return float(self.sum())
+
+    made = Square([1.0, 2.0])
+    assert made.area() == 3.0
+    assert isinstance(made, Tensor) and isinstance(made, Shape) and issubclass(Square, Tensor)
+    assert not isinstance(X, Square) and not issubclass(Tensor, Square)
