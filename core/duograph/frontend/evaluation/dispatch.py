@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from ...tensor import Tensor
 from ..diagnostics import unsupported
 from ..libraries import keeps_symbols
 from ..state.calls import Frame
@@ -46,7 +47,7 @@ CALLABLES: dict[type, CallHandler] = {}
 # Function -> what runs instead of it: function(ev, *args, **kwargs).
 REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
 _REPLACED_KINDS = {
-    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type,
+    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type, type(Tensor),
 }  # fmt: skip
 
 
