@@ -9,6 +9,7 @@ belong to one class.
 
 from __future__ import annotations
 
+import abc
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -82,12 +83,17 @@ def install_recorded_values(make: Callable[[object, DType | None], Tensor]) -> N
     _recorded_value = make
 
 
-class _TensorClass(type):
+class _TensorClass(abc.ABCMeta):
     """The class of `Tensor`, which notices when a program replaces, adds or deletes a method.
 
     Compiled functions then compare the methods that they use (`compiler.guards`). A comparison
-    before each call would take longer than many calls.
+    before each call would take longer than many calls. It derives from `ABCMeta` so that a subclass
+    of Tensor may have abstract base classes; `isinstance` still works as for other classes, which
+    is faster.
     """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
 
     def __setattr__(cls, name: str, value: object) -> None:
         super().__setattr__(name, value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import abc
+import collections.abc
 import dataclasses
 import decimal
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import duograph as ms
 import numpy as np
@@ -177,3 +180,22 @@ def test_reports_name_no_methods_of_the_framework() -> None:
     compiled = ms.jit(lambda a: a * a + a.sum())
     compiled(X)
     assert compiled.explain(X).captures == []
+
+
+@pytest.mark.parametrize("base", [abc.ABC, collections.abc.Sized, Generic[TypeVar("V")]], ids=str)
+@pytest.mark.parametrize("kind", [Tensor, Parameter])
+def test_tensors_with_abstract_bases(kind: Any, base: Any) -> None:
+    made: Any = types.new_class("Made", (kind, base))
+    x = made(Tensor([1.0, 2.0]))
+    assert isinstance(x, kind) and isinstance(x, base if isinstance(base, type) else Generic)
+    np.testing.assert_array_equal(ms.jit(lambda a: a * x)(Tensor([3.0, 4.0])), [3, 8])
+
+
+def test_a_tensor_is_no_instance_of_an_abstract_subclass() -> None:
+    class Abstract(Tensor, abc.ABC):
+        @abc.abstractmethod
+        def half(self) -> Tensor: ...
+
+    assert not isinstance(X, Abstract)
+    with pytest.raises(TypeError, match="half"):
+        Abstract([1.0])
