@@ -22,6 +22,28 @@ RELU = nn.ReLU()
 FACTOR = 2
 
 
+class Doubling(Tensor):
+    """A Tensor with an operator of its own."""
+
+    def __mul__(self, other: Any) -> Tensor:
+        return Tensor.__mul__(self, other) * 2
+
+
+class Derived(nn.ReLU):
+    """Calls the method of the framework's class."""
+
+    def construct(self, x: Tensor) -> Any:
+        return super().construct(x)
+
+
+DOUBLING = Doubling([1.0, 2.0, 3.0])
+DERIVED = Derived()
+
+
+def item(self: Tensor) -> float:
+    return 9.0
+
+
 def truth(a: Tensor) -> Tensor:
     return a if a.sum() else a * 7
 
@@ -61,9 +83,18 @@ CASES: list[tuple[type, str, object, Callable[[Any], Any]]] = [
     (Tensor, "dtype", property(lambda s: ms.int32), kind),
     (Tensor, "T", property(lambda s: s * 5), lambda a: a.T),
     (Tensor, "of_mine", lambda s: s * 5, lambda a: a.of_mine() if hasattr(a, "of_mine") else a),
+    (Tensor, "sum", lambda s: s * 7, lambda a: Tensor.sum(a)),
+    (Tensor, "sum", lambda s: s * 7, lambda a: next(map(Tensor.sum, [a]))),
+    (Tensor, "item", item, lambda a: a * a[0].item()),
+    (Tensor, "__getattr__", lambda s, n: s * 5, lambda a: getattr(a, "of_mine", a)),
+    (Doubling, "__mul__", lambda s, o: o - 100, lambda a: DOUBLING * a),
+    (Doubling, "__add__", lambda s, o: o - 100, lambda a: DOUBLING + a),
+    (Doubling, "__len__", lambda s: 77, lambda a: a * len(DOUBLING)),
     (Parameter, "sum", lambda s: 50.0, lambda a: a * WEIGHT.sum()),
     (Parameter, "__mul__", lambda s, o: o * 50, lambda a: WEIGHT * a),
     (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: RELU(a - 2)),
+    (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: nn.ReLU.construct(RELU, a - 2)),
+    (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: DERIVED(a - 2)),
     (nn.ReLU, "__call__", lambda s, a: a * 9, lambda a: RELU(a - 2)),
     (nn.Cell, "__call__", lambda s, a: a * 9, lambda a: RELU(a - 2)),
     (nn.Cell, "__call__", lambda s, a: ORIGINAL_CALL(s, a) * 9, lambda a: RELU(a - 2)),

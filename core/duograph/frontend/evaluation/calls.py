@@ -36,6 +36,7 @@ from ..libraries import (
     is_framework,
     is_host,
     is_impure,
+    is_user_function,
 )
 from ..source import source_of
 from ..state.evaluation import Evaluation
@@ -323,7 +324,7 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
-        if function.__name__ in HOST_METHODS:
+        if function.__name__ in HOST_METHODS and not is_user_function(function):
             return _tensor_to_host(ev, owner, function.__name__, args, kwargs)
         if function.__name__ == "register_hook":
             raise no_hooks("register_hook")
