@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from ...tensor import Tensor
 from ..diagnostics import unsupported
 from ..libraries import keeps_symbols
 from ..state.calls import Frame
@@ -47,6 +48,7 @@ CALLABLES: dict[type, CallHandler] = {}
 REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
 _REPLACED_KINDS = {
     types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type,
+    type(Tensor),
 }  # fmt: skip
 
 
