@@ -148,6 +148,27 @@ def test_the_old_result_comes_with_a_warning(restored: None, case: Any) -> None:
     assert after == text(function(X)) or (after == before and told)
 
 
+@pytest.mark.parametrize("function", [lambda a: a * 2, lambda a: a * FACTOR], ids=["no", "global"])
+def test_one_warning_per_replaced_method(
+    restored: None, function: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another method is replaced meanwhile; again after the old method was there."""
+    ms.set_context(stale_captures="warn")
+    compiled = ms.jit(function)
+    compiled(X)
+    counts = []
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as said, monkeypatch.context() as patch:
+            warnings.simplefilter("always")
+            patch.setattr(Tensor, "__mul__", lambda s, o: s - 100)
+            for k in range(4):
+                compiled(X)
+                patch.setattr(Tensor, f"other_{k}", k, raising=False)
+            counts.append(len(said))
+        compiled(X)
+    assert counts == [1, 1]
+
+
 def test_the_code_of_the_compiled_function(restored: None) -> None:
     """It is compared if the function reads anything from outside."""
 
