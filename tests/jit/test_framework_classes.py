@@ -19,6 +19,7 @@ from duograph import Parameter, Tensor, nn, ops
 X = Tensor([1.0, 2.0, 3.0])
 WEIGHT = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")
 RELU = nn.ReLU()
+PRIMITIVE = ops.ReLU()
 FACTOR = 2
 
 
@@ -251,3 +252,26 @@ def test_a_tensor_is_no_instance_of_an_abstract_subclass() -> None:
     assert not isinstance(X, Abstract)
     with pytest.raises(TypeError, match="half"):
         Abstract([1.0])
+
+
+@pytest.mark.parametrize(
+    "kind, function",
+    [
+        (nn.ReLU, lambda a: a * RELU.ratio),
+        (nn.Cell, lambda a: a * RELU.ratio),
+        (ops.ReLU, lambda a: a * PRIMITIVE.ratio),
+        (Tensor, lambda a: a * a.ratio),
+        (Parameter, lambda a: a * WEIGHT.ratio),
+    ],
+)
+def test_a_number_that_a_program_gives_to_a_class(
+    restored: None, kind: Any, function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ms.set_context(stale_captures="recompile")
+    compiled = ms.jit(function)
+    for ratio in (2.0, 3.0):
+        monkeypatch.setattr(kind, "ratio", ratio, raising=False)
+        np.testing.assert_array_equal(compiled(X), X * ratio)
+    monkeypatch.undo()
+    with pytest.raises(AttributeError, match="ratio"):
+        compiled(X)

@@ -253,6 +253,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return read_and_capture(ev, owner, name, value, node)
     if callable(value):
         ev.captures.method(owner, name, value)
+    elif is_framework(type(owner).__module__):
+        ev.captures.class_attribute(type(owner), name)
     if (
         callable(value)
         or is_framework(type(owner).__module__)
