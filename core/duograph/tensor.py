@@ -87,11 +87,12 @@ class _TensorClass(abc.ABCMeta):
     """The class of `Tensor`, which notices when a program replaces, adds or deletes a method.
 
     Compiled functions then compare the methods that they use (`compiler.guards`). A comparison
-    before each call would take longer than many calls. It derives from ABCMeta, as MindSpore's
-    does, so that a user's class may derive from Tensor and an abstract class.
+    before each call would take longer than many calls. It derives from `ABCMeta` so that a subclass
+    of Tensor may have abstract base classes; `isinstance` still works as for other classes, which
+    is faster.
     """
 
-    __instancecheck__ = type.__instancecheck__  # those of ABCMeta take longer
+    __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
 
     def __setattr__(cls, name: str, value: object) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+import collections.abc
 import dataclasses
 import decimal
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import duograph as ms
 import numpy as np
@@ -17,7 +19,30 @@ from duograph import Parameter, Tensor, nn, ops
 X = Tensor([1.0, 2.0, 3.0])
 WEIGHT = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")
 RELU = nn.ReLU()
+PRIMITIVE = ops.ReLU()
 FACTOR = 2
+
+
+class Doubling(Tensor):
+    """A Tensor with an operator of its own."""
+
+    def __mul__(self, other: Any) -> Tensor:
+        return Tensor.__mul__(self, other) * 2
+
+
+class Derived(nn.ReLU):
+    """Calls the method of the framework's class."""
+
+    def construct(self, x: Tensor) -> Any:
+        return super().construct(x)
+
+
+DOUBLING = Doubling([1.0, 2.0, 3.0])
+DERIVED = Derived()
+
+
+def item(self: Tensor) -> float:
+    return 9.0
 
 
 def truth(a: Tensor) -> Tensor:
@@ -59,9 +84,18 @@ CASES: list[tuple[type, str, object, Callable[[Any], Any]]] = [
     (Tensor, "dtype", property(lambda s: ms.int32), kind),
     (Tensor, "T", property(lambda s: s * 5), lambda a: a.T),
     (Tensor, "of_mine", lambda s: s * 5, lambda a: a.of_mine() if hasattr(a, "of_mine") else a),
+    (Tensor, "sum", lambda s: s * 7, lambda a: Tensor.sum(a)),
+    (Tensor, "sum", lambda s: s * 7, lambda a: next(map(Tensor.sum, [a]))),
+    (Tensor, "item", item, lambda a: a * a[0].item()),
+    (Tensor, "__getattr__", lambda s, n: s * 5, lambda a: getattr(a, "of_mine", a)),
+    (Doubling, "__mul__", lambda s, o: o - 100, lambda a: DOUBLING * a),
+    (Doubling, "__add__", lambda s, o: o - 100, lambda a: DOUBLING + a),
+    (Doubling, "__len__", lambda s: 77, lambda a: a * len(DOUBLING)),
     (Parameter, "sum", lambda s: 50.0, lambda a: a * WEIGHT.sum()),
     (Parameter, "__mul__", lambda s, o: o * 50, lambda a: WEIGHT * a),
     (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: RELU(a - 2)),
+    (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: nn.ReLU.construct(RELU, a - 2)),
+    (nn.ReLU, "construct", lambda s, a: a * 9, lambda a: DERIVED(a - 2)),
     (nn.ReLU, "__call__", lambda s, a: a * 9, lambda a: RELU(a - 2)),
     (nn.Cell, "__call__", lambda s, a: a * 9, lambda a: RELU(a - 2)),
     (nn.Cell, "__call__", lambda s, a: ORIGINAL_CALL(s, a) * 9, lambda a: RELU(a - 2)),
@@ -113,6 +147,27 @@ def test_the_old_result_comes_with_a_warning(restored: None, case: Any) -> None:
         after = text(compiled(X))
     told = any("when the function was compiled" in str(w.message) for w in said)
     assert after == text(function(X)) or (after == before and told)
+
+
+@pytest.mark.parametrize("function", [lambda a: a * 2, lambda a: a * FACTOR], ids=["no", "global"])
+def test_one_warning_per_replaced_method(
+    restored: None, function: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another method is replaced meanwhile; again after the old method was there."""
+    ms.set_context(stale_captures="warn")
+    compiled = ms.jit(function)
+    compiled(X)
+    counts = []
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as said, monkeypatch.context() as patch:
+            warnings.simplefilter("always")
+            patch.setattr(Tensor, "__mul__", lambda s, o: s - 100)
+            for k in range(4):
+                compiled(X)
+                patch.setattr(Tensor, f"other_{k}", k, raising=False)
+            counts.append(len(said))
+        compiled(X)
+    assert counts == [1, 1]
 
 
 def test_the_code_of_the_compiled_function(restored: None) -> None:
@@ -180,16 +235,43 @@ def test_reports_name_no_methods_of_the_framework() -> None:
     assert compiled.explain(X).captures == []
 
 
-def test_a_tensor_class_may_be_abstract() -> None:
-    class Shape(abc.ABC):
+@pytest.mark.parametrize("base", [abc.ABC, collections.abc.Sized, Generic[TypeVar("V")]], ids=str)
+@pytest.mark.parametrize("kind", [Tensor, Parameter])
+def test_tensors_with_abstract_bases(kind: Any, base: Any) -> None:
+    made: Any = types.new_class("Made", (kind, base))
+    x = made(Tensor([1.0, 2.0]))
+    assert isinstance(x, kind) and isinstance(x, base if isinstance(base, type) else Generic)
+    np.testing.assert_array_equal(ms.jit(lambda a: a * x)(Tensor([3.0, 4.0])), [3, 8])
+
+
+def test_a_tensor_is_no_instance_of_an_abstract_subclass() -> None:
+    class Abstract(Tensor, abc.ABC):
         @abc.abstractmethod
-        def area(self) -> float: ...
+        def half(self) -> Tensor: ...
 
-    class Square(Tensor, Shape):
-        def area(self) -> float:
-            return float(self.sum())
+    assert not isinstance(X, Abstract)
+    with pytest.raises(TypeError, match="half"):
+        Abstract([1.0])
 
-    made = Square([1.0, 2.0])
-    assert made.area() == 3.0
-    assert isinstance(made, Tensor) and isinstance(made, Shape) and issubclass(Square, Tensor)
-    assert not isinstance(X, Square) and not issubclass(Tensor, Square)
+
+@pytest.mark.parametrize(
+    "kind, function",
+    [
+        (nn.ReLU, lambda a: a * RELU.ratio),
+        (nn.Cell, lambda a: a * RELU.ratio),
+        (ops.ReLU, lambda a: a * PRIMITIVE.ratio),
+        (Tensor, lambda a: a * a.ratio),
+        (Parameter, lambda a: a * WEIGHT.ratio),
+    ],
+)
+def test_a_number_that_a_program_gives_to_a_class(
+    restored: None, kind: Any, function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ms.set_context(stale_captures="recompile")
+    compiled = ms.jit(function)
+    for ratio in (2.0, 3.0):
+        monkeypatch.setattr(kind, "ratio", ratio, raising=False)
+        np.testing.assert_array_equal(compiled(X), X * ratio)
+    monkeypatch.undo()
+    with pytest.raises(AttributeError, match="ratio"):
+        compiled(X)

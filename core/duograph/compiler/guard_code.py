@@ -30,7 +30,7 @@ FACTS = {
 }
 
 # Lookups and items of lists beyond this number are compared in a loop.
-LIMIT = 64
+LIMIT = 256
 
 # Types of mappings whose lookups run no code of a user's class.
 _PLAIN = (dict, types.MappingProxyType)

@@ -48,6 +48,7 @@ class Guard:
         cells_version: `runtime_state.cells_version` at the last comparison of `cells`.
         settings_version: `runtime_state.settings_version` at the last comparison of `methods`.
         reported: id of a capture -> the changed value that a warning was about.
+        reported_methods: the same for `methods`, which are not compared at every call.
         empty: whether there is nothing to check while `settings_version` stays the same.
         alone: whether this is the only program in the cache for its key. If it is not, another
             program, with other captured values, could fit better.
@@ -101,6 +102,7 @@ class Guard:
         self.cells_version = runtime_state.cells_version
         self.settings_version = runtime_state.settings_version
         self.reported: dict[int, Value] = {}
+        self.reported_methods: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
         self.alone = True
         self.returned = False
@@ -150,9 +152,11 @@ class Guard:
     def _methods_changed(self) -> bool:
         """Return whether a captured method of a Tensor class is another one now."""
         version = runtime_state.settings_version
-        if version is not self.settings_version and not _all_unchanged(self.methods):
-            return True
-        self.settings_version = version
+        if version is not self.settings_version:
+            if not _all_unchanged(self.methods):
+                return True
+            self.reported_methods.clear()
+            self.settings_version = version
         return False
 
     def _apply_policy(self, chosen: bool = False) -> bool:
@@ -172,8 +176,8 @@ class Guard:
                 if c.exact:
                     return RECOMPILE
                 changed.append((c, now))
-            elif id(c) in self.reported:  # it has its old value again: report the next change
-                del self.reported[id(c)]
+            else:  # if it has its old value again, report the next change
+                self._reports_of(c).pop(id(c), None)
         policy = context.settings.stale_captures
         fits_best = self.returned and (chosen or self.alone)
         if changed and (policy == "recompile" or not fits_best):
@@ -186,7 +190,7 @@ class Guard:
         self._note_versions()
         told: set[Hashable] = set()
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
-            self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
+            self._reports_of(c)[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
             entries = changed_entries(c, now, self._homes.get(id(c), []))
             if not entries <= told:
                 warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
@@ -199,10 +203,13 @@ class Guard:
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:
         """Return whether a warning was already issued for a capture with its present value."""
-        before = self.reported.get(id(capture), self)
+        before = self._reports_of(capture).get(id(capture), self)
         if before is self or before is MISSING or now is MISSING:
             return before is now
         return capture.agrees(now, before)
+
+    def _reports_of(self, capture: Capture) -> dict[int, Value]:
+        return self.reported_methods if capture in self.methods else self.reported
 
     def differing(self) -> list[str]:
         """Return the names of captured values that changed since the program was compiled."""

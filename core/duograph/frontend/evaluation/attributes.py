@@ -140,6 +140,7 @@ def _of_tensor(ev: Evaluation, owner: Tensor, name: str, node: Value) -> Value:
 def _record_missing(ev: Evaluation, owner: Tensor, name: str) -> None:
     """Record that a tensor has no attribute `name`, neither itself nor by its class."""
     ev.captures.class_attribute(type(owner), name)
+    ev.captures.class_attribute(type(owner), "__getattr__")
     held = getattr(owner, "__dict__", None)
     if held is not None and id(owner) not in ev.owned.tensors:
         ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
@@ -252,6 +253,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return read_and_capture(ev, owner, name, value, node)
     if callable(value):
         ev.captures.method(owner, name, value)
+    elif is_framework(type(owner).__module__):
+        ev.captures.class_attribute(type(owner), name)
     if (
         callable(value)
         or is_framework(type(owner).__module__)
@@ -325,6 +328,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
     if name in _OF_PARAMETERS:
         ev.ask_class(owner, name)
     ev.captures.class_attribute(Tensor, name)
+    if in_classes(Tensor, name, MISSING) is MISSING:
+        ev.captures.class_attribute(Tensor, "__getattr__")
     users = vars(Tensor).get(name)  # what the user gave to the class
     if isinstance(users, property) and is_user_function(users.fget):
         return call(ev, users.fget, (owner,), {})

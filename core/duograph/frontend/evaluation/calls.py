@@ -36,6 +36,7 @@ from ..libraries import (
     is_framework,
     is_host,
     is_impure,
+    is_user_function,
 )
 from ..source import source_of
 from ..state.evaluation import Evaluation
@@ -59,7 +60,7 @@ from .exceptions import make_exception
 from .functions import enter, evaluated_function, record_definition
 from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
-from .identity import IDENTITY_FIRST, compare_all
+from .identity import IDENTITY_FIRST, ORDERING, compare_all, refuse_own_comparisons
 from .native import callable_name, evaluable, native
 from .objects import make_object
 from .outside import (
@@ -323,7 +324,7 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
-        if function.__name__ in HOST_METHODS:
+        if function.__name__ in HOST_METHODS and not is_user_function(function):
             return _tensor_to_host(ev, owner, function.__name__, args, kwargs)
         if function.__name__ == "register_hook":
             raise no_hooks("register_hook")
@@ -488,6 +489,9 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         if receiver is None and not ev.strict:
             return run_on_host(ev, f, args, kwargs, callable_name(f))
         return defer(ev, f, args, kwargs)
+    name = callable_name(f).rpartition(".")[2]
+    if name in IDENTITY_FIRST or name in ORDERING:
+        refuse_own_comparisons(ev, name, (receiver, args))
     if not is_pure(f) and any(is_outside(ev, x) for x in (*args, *kwargs.values())):
         return defer(ev, f, args, kwargs)
     if changes_first_argument(f) and args:

@@ -13,7 +13,7 @@ import functools
 from ...errors import UnsupportedSyntaxError
 from ...nn.cell import Cell
 from ...parameter import Parameter
-from ..libraries import in_classes, is_user_function, is_users_class
+from ..libraries import in_classes, is_framework, is_user_function, is_users_class
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..types import Value
@@ -71,6 +71,8 @@ def of_class(ev: Evaluation, owner: type, name: str, node: Value) -> Value:
     are evaluated.
     """
     if not is_users_class(owner):
+        if is_framework(owner.__module__):
+            ev.captures.class_attribute(owner, name)
         return native_attribute(owner, name)
     intercepted = special_method(ev, owner, "__getattribute__")
     if intercepted is not None:
@@ -128,15 +130,15 @@ def of_super(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
 def _next_class(ev: Evaluation, owner: Value, name: str) -> tuple[type | None, Value]:
     """Return the class in which `super()` finds a name, and the value; (None, MISSING) if in none.
 
-    What the search finds under the name in each class of the user, or that it finds nothing, is
-    recorded, to be compared before each later call of the compiled function.
+    What the search finds under the name in each class of the user or of this framework, or that it
+    finds nothing, is recorded, to be compared before each later call of the compiled function.
     """
     classes = owner.__self_class__.__mro__
     if not isinstance(owner.__self__, type):
         ev.captures.class_of(owner.__self__)
     for cls in classes[classes.index(owner.__thisclass__) + 1 :]:
         found = vars(cls).get(name, MISSING)
-        if is_users_class(cls):
+        if is_users_class(cls) or is_framework(cls.__module__):
             ev.captures.add("method", cls, name, found, f"{cls.__name__}.{name}")
         if found is not MISSING:
             return cls, found

@@ -28,7 +28,7 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
-from .identity import IDENTITY_FIRST, compare_all, refuse_own_comparisons
+from .identity import IDENTITY_FIRST, ORDERING, compare_all, refuse_own_comparisons
 from .keys import as_key, look_up
 from .native import evaluable, native
 from .outside import (
@@ -367,6 +367,10 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
         )
 
 
+# Methods of an iterable of which `list` calls some.
+_ASKED = ("__iter__", "__getitem__", "__len__", "__length_hint__")
+
+
 def listed(ev: Evaluation, value: Value, owner: type | None) -> Value:
     """Return an iterable as a list or set, or a mapping as a dict, if evaluated code makes items.
 
@@ -376,7 +380,7 @@ def listed(ev: Evaluation, value: Value, owner: type | None) -> Value:
     if owner is dict and special_method(ev, value, "keys") is not None:
         return call(ev, dict, (value,), {})
     made_here = hasattr(type(value), "__next__") and id(value) in ev.owned.objects
-    if made_here or special_method(ev, value, "__iter__") is not None:
+    if made_here or any([special_method(ev, value, name) for name in _ASKED]):
         if owner is None:
             value = call(ev, iter, (value,), {})
         return call(ev, set if owner in (set, frozenset) else list, (value,), {})
@@ -412,6 +416,8 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         _check_keys(ev, owner, args)
     if name in IDENTITY_FIRST and type(owner) is list:
         compare_all(ev, (owner, args))
+        refuse_own_comparisons(ev, name, (owner, args))
+    elif name in ORDERING or name in ("__eq__", "__ne__"):
         refuse_own_comparisons(ev, name, (owner, args))
     if args and name in _LOOKUPS and type(owner) is not list:
         args = (look_up(ev, owner, args[0]), *args[1:])

@@ -47,7 +47,8 @@ CALLABLES: dict[type, CallHandler] = {}
 # Function -> what runs instead of it: function(ev, *args, **kwargs).
 REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
 _REPLACED_KINDS = {
-    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type, type(Tensor),
+    types.FunctionType, types.BuiltinFunctionType, types.WrapperDescriptorType, type,
+    type(Tensor),
 }  # fmt: skip
 
 

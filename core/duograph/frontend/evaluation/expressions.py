@@ -60,10 +60,11 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
 # ---- displays -----------------------------------------------------------------------------------
 
 
-def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
-    """Trace the items of a list or tuple display or of call arguments; return them as a list.
+def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value, sized: bool = True) -> list[Value]:
+    """Trace the items of a display or of call arguments; return them as a list.
 
-    An item `*x` is replaced by the items of x.
+    An item `*x` is replaced by the items of x. `sized` says whether Python asks x for its length
+    there, as it does everywhere but in a set display.
     """
     found: list[Value] = []
     for node in nodes:
@@ -71,7 +72,7 @@ def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
             value = evaluate(ev, frame, node.value)
             if not is_iterable(ev, value):
                 raise TypeError(f"Value after * must be an iterable, not {type(value).__name__}")
-            found.extend(iterate_sized(ev, value))
+            found.extend((iterate_sized if sized else iterate)(ev, value))
         else:
             found.append(evaluate(ev, frame, node))
     return found
@@ -89,7 +90,8 @@ def _list(ev: Evaluation, frame: Frame, node: ast.List) -> Value:
 
 @syntax(ast.Set)
 def _set(ev: Evaluation, frame: Frame, node: ast.Set) -> Value:
-    return ev.owned.add({as_key(ev, v) for v in evaluate_items(ev, frame, node.elts)})
+    items = evaluate_items(ev, frame, node.elts, sized=False)
+    return ev.owned.add({as_key(ev, v) for v in items})
 
 
 @syntax(ast.Dict)

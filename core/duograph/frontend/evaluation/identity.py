@@ -8,15 +8,18 @@ some answers, and code that needs such an answer at compile time is refused. `op
 
 from __future__ import annotations
 
+import collections
 import itertools
 import operator
+import types
 
 import numpy as np
 
 from ...dims import pin
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
-from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ...ir.values import GraphObject, GraphScalar, HostValue, NeedsValue
+from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import BOOL
 from ..state.evaluation import Evaluation
@@ -115,25 +118,59 @@ def compare_all(ev: Evaluation, values: Value) -> None:
                 known_identical(ev, x, y)
 
 
-# Methods by which Python compares the items of containers.
-_COMPARING = ("__eq__", "__lt__", "__gt__")
+# Operators and methods that order sequences; all others compare items by `__eq__` alone.
+ORDERING = {"lt", "le", "gt", "ge", "sorted", "__lt__", "__le__", "__gt__", "__ge__"}
+_ORDER_METHODS = ("__eq__", "__lt__", "__gt__", "__le__", "__ge__")
 
 
 def refuse_own_comparisons(ev: Evaluation, name: str, values: Value) -> None:
     """Check that Python may compare nested values at compile time: no user's method decides.
 
-    `name` is the operation, for the message.
+    `name` is the operation, such as "eq" or "__lt__".
 
     Raises:
         NeedsValue: a value in a container has a comparison that the user wrote. It may have
             effects, or read what changes between calls.
     """
-    for value in reachable(values).values():
-        if any([special_method(ev, value, method) is not None for method in _COMPARING]):
+    methods = _ORDER_METHODS if name in ORDERING else ("__eq__",)
+    compared: dict[int, Value] = {}
+    _collect_compared(values, compared)
+    for value in compared.values():
+        if any([special_method(ev, value, method) is not None for method in methods]):
             raise NeedsValue(
                 f"{name}: got a container with a {type(value).__name__}, whose own methods compare "
                 "it; wanted items of Python's classes"
             )
+
+
+def _collect_compared(value: Value, known: dict[int, Value]) -> None:
+    """Add, by id, an object and all that Python compares when it compares the object.
+
+    These are the items of containers, and the attributes of objects with an `__eq__` of their own,
+    such as dataclasses. Objects without one are compared by identity.
+    """
+    kind: Value = type(value)
+    if isinstance(value, (int, float, str, bool, type(None))) or id(value) in known:
+        return
+    known[id(value)] = value
+    if isinstance(value, _WITH_ITEMS):
+        items: Value = value
+    elif isinstance(value, (dict, types.MappingProxyType)):
+        items = (*value, *value.values())
+    elif isinstance(value, types.BuiltinFunctionType):
+        items = (value.__self__,)
+    elif kind.__eq__ is object.__eq__ or isinstance(value, (type, Tensor, Cell, HostValue)):
+        return
+    else:
+        items = (*getattr(value, "__dict__", {}).values(),)
+    for item in items:
+        _collect_compared(item, known)
+
+
+_WITH_ITEMS: tuple[Value, ...] = (
+    list, tuple, set, frozenset, collections.deque, type({}.keys()), type({}.values()),
+    type({}.items()),
+)  # fmt: skip
 
 
 def check_hash(ev: Evaluation, tensor: GraphTensor) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 
+from ...errors import JoinError
+from ...ir.values import HostValue
 from ...nn.cell import Cell
 from ..diagnostics import unsupported
 from ..state.evaluation import Evaluation
@@ -67,11 +69,29 @@ def iterate_sized(ev: Evaluation, items: Value) -> Value:
         if method is not None:
             try:
                 with ev.journal.catching():
-                    call(ev, method, (items,), {})
-                break
+                    size = call(ev, method, (items,), {})
+            except JoinError:
+                raise
             except TypeError:  # Python goes on without an answer
                 continue
+            if _check_size(name, size):
+                break
     return found
+
+
+def _check_size(name: str, size: Value) -> bool:
+    """Return whether Python takes an answer of `__len__` or `__length_hint__` for a size.
+
+    Raises:
+        ValueError, TypeError: those of Python.
+    """
+    if isinstance(size, int):
+        if size < 0:
+            raise ValueError(f"{name}() should return >= 0")
+        return True
+    if name == "__length_hint__" and size is not NotImplemented and type(size) in (str, float):
+        raise TypeError(f"{name} must be an integer, not {type(size).__name__}")
+    return isinstance(size, HostValue)
 
 
 def _indexed(ev: Evaluation, items: Value) -> Value:

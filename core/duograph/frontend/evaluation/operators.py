@@ -75,7 +75,7 @@ _COMPARE: dict[type, Callable[..., Value]] = {
 }  # fmt: skip
 
 
-_COMPARISONS = frozenset({*_COMPARE.values(), operator.contains})
+_COMPARISONS = frozenset(_COMPARE.values())
 
 
 @syntax(ast.BinOp)
@@ -118,6 +118,8 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
         found = overloaded(ev, function, operands)
         if found is NotImplemented and function in _REPEAT:
             operands = tuple([plain_index(ev, x) for x in operands])
+        if found is NotImplemented and function in _COMPARISONS:
+            refuse_own_comparisons(ev, function.__name__, operands)
         if found is NotImplemented and any(_may_hold_outside(ev, x) for x in operands):
             return apply_outside(ev, function, operands)
     if found is NotImplemented:
@@ -147,8 +149,8 @@ def apply_outside(
         isinstance(x, (Tensor, np.ndarray)) for x in operands
     ):
         return native(ev, function, operands, {})
-    if function in _COMPARISONS:
-        refuse_own_comparisons(ev, function.__name__, operands)
+    if function is operator.contains:
+        refuse_own_comparisons(ev, "in", operands)
     if settle(ev, operands):
         in_graph = depends_on_graph(operands)
         found = native(ev, function, operands, {}) if in_graph else function(*operands)
@@ -326,14 +328,8 @@ def _is_not(ev: Evaluation, x: Value, y: Value) -> Value:
     return as_python_bool(ev, negated(identical(ev, x, y)))
 
 
-@replaces(operator.eq)
-def _equal(ev: Evaluation, x: Value, y: Value) -> Value:
-    return apply(ev, operator.eq, x, y)
-
-
-@replaces(operator.ne)
-def _not_equal(ev: Evaluation, x: Value, y: Value) -> Value:
-    return apply(ev, operator.ne, x, y)
+for _comparison in _COMPARE.values():
+    replaces(_comparison)(lambda ev, x, y, f=_comparison: apply(ev, f, x, y))
 
 
 @replaces(operator.contains)

@@ -13,7 +13,7 @@ from types import FunctionType
 
 from ...parameter import Parameter
 from ...tensor import Tensor
-from ..libraries import in_classes, is_user_function
+from ..libraries import in_classes, is_user_function, is_users_class
 from ..state.evaluation import Evaluation
 from ..types import Args
 
@@ -65,5 +65,7 @@ def given_method(ev: Evaluation, tensor: Tensor, name: str) -> FunctionType | No
 
 
 def _class_of(tensor: Tensor) -> type:
-    """Return the class of the user's object: Parameter or Tensor, also for a graph tensor."""
+    """Return the class of the user's object; Parameter or Tensor for a graph tensor."""
+    if is_users_class(type(tensor)):
+        return type(tensor)
     return Parameter if isinstance(tensor, Parameter) else Tensor
