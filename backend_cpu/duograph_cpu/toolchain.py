@@ -18,7 +18,8 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from duograph.backend import disk_cache
@@ -172,6 +173,29 @@ def _timeout() -> float:
     return 60.0
 
 
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Return a context manager that handles an interrupt (Ctrl-C) when its block has ended.
+
+    A block that starts a process then also knows it. In a thread other than the main one, which
+    Python never interrupts, nothing is done.
+    """
+    import signal
+
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[-1])
+
+
 def _run(command: Sequence[str], source: str = "") -> str:
     """Run the C compiler with source on standard input; return the text that it printed.
 
@@ -185,19 +209,11 @@ def _run(command: Sequence[str], source: str = "") -> str:
     import subprocess
 
     environment = {**os.environ, "LC_ALL": "C"}
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,  # so that its child processes are stopped with it
-        )
-    except OSError as error:
-        raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
+    process: subprocess.Popen[bytes] | None = None
 
     def stop() -> None:
+        if process is None:
+            return
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             os.killpg(process.pid, signal.SIGTERM)  # it may remove its files
             process.wait(0.2)
@@ -211,7 +227,19 @@ def _run(command: Sequence[str], source: str = "") -> str:
 
     seconds = _timeout()
     try:
+        with _interrupts_later():
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,  # so that its child processes are stopped with it
+            )
         out, err = process.communicate(source.encode("utf-8", "replace"), timeout=seconds)
+    except OSError as error:
+        stop()
+        raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         stop()
         raise _Hung(

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -398,3 +399,30 @@ def test_interrupt_stops_the_compiler(tmp_path):
     _, err = process.communicate(timeout=300)
     assert b"KeyboardInterrupt" in err
     assert not alive(pid)
+
+
+def test_an_interrupt_waits_until_the_process_is_known():
+    """Otherwise a compiler that starts at that moment would run on."""
+    found = []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), toolchain._interrupts_later():
+            signal.raise_signal(signal.SIGINT)
+            found.append("process")
+        assert found == ["process"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_interrupts_in_another_thread_change_no_handler():
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def run():
+        with toolchain._interrupts_later():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [before]
