@@ -225,7 +225,11 @@ def draw(
 def main(
     arguments: Sequence[str] | None = None,
 ) -> tuple[dict[int, list[float]], dict[int, float], dict[str, float]]:
-    """Register, train, draw; losses and accuracy by number of bits, cycles of a step by group."""
+    """Run the example: register the chip, train a network on it, and draw the results.
+
+    Returns number of bits -> losses of the steps, number of bits -> accuracy, and group of kernels
+    -> cycles of a training step.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=MODES, default="graph")
     parser.add_argument("--epochs", type=int, default=8)

@@ -57,6 +57,13 @@ def optional(a: Tensor) -> Tensor:
     return a * RELU.factor if hasattr(RELU, "factor") else a
 
 
+def in_place(a: Tensor) -> Tensor:
+    a = a * 1
+    a += 1
+    a += 2
+    return a
+
+
 ORIGINAL_CALL = nn.Cell.__call__
 
 # What is replaced, by what, and a function that uses it.
@@ -71,6 +78,12 @@ CASES: list[tuple[type, str, object, Callable[[Any], Any]]] = [
     (Tensor, "__lt__", lambda s, o: s - 100, lambda a: a < 2),
     (Tensor, "__gt__", lambda s, o: s - 100, lambda a: 2 < a),
     (Tensor, "__eq__", lambda s, o: s - 100, lambda a: a == 2),
+    (Tensor, "__eq__", lambda s, o: s - 100, lambda a: 2 == a),
+    (Tensor, "__ne__", lambda s, o: s - 100, lambda a: 2 != a),
+    (Tensor, "__pow__", lambda s, o, m=None: s - 100, lambda a: pow(a, 2)),
+    (Tensor, "__iadd__", lambda s, o: s - 100, in_place),
+    (Tensor, "__iadd__", lambda s, o: NotImplemented if o == 1 else s - 100, in_place),
+    (Tensor, "__add__", lambda s, o: s - 100, in_place),
     (Tensor, "__getitem__", lambda s, o: s - 100, lambda a: a[0]),
     (Tensor, "__len__", lambda s: 77, lambda a: a * len(a)),
     (Tensor, "__iter__", lambda s: iter([1, 2]), lambda a: a * sum(v for v in a)),

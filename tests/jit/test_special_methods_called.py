@@ -101,7 +101,7 @@ class Negative(Hinted):
 
 
 class Textual(Hinted):
-    """Has a length that is no number, and then a guess that Python refuses."""
+    """Returns texts as its length and as the guess of its length; Python raises a TypeError."""
 
     def __len__(self) -> Any:
         self.calls.append("len")
@@ -261,7 +261,7 @@ CASES = [
 
 
 def outcomes(kind: type, call: Callable[[Any, Tensor], Any], compiled: bool) -> list[Any]:
-    """Return the result or error, and the special methods called, of each of three calls."""
+    """Return, for each of three calls, (result or class of the error, special methods called)."""
     made = kind()
 
     def function(a: Tensor) -> Any:

@@ -368,7 +368,11 @@ def watcher(run, work):
 
 @functools.cache
 def _watcher(count: int | None) -> Callable[[HandleFunction, Work], HandleFunction]:
-    """Return the function that wraps a kernel call with `count` arguments for `watched`."""
+    """Return a function (run, work) -> function that calls `run` and reports the call as `work`.
+
+    The returned function takes `count` positional arguments, or any number if `count` is None. The
+    result is cached, because generating code takes longer than many kernels.
+    """
     made: dict[str, Any] = {"state": state, "clock": clock}
     handles = "*handles" if count is None else ", ".join(f"h{k}" for k in range(count))
     exec(compile(_WATCHER.format(handles=handles), __file__, "exec"), made)

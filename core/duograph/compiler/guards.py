@@ -64,14 +64,13 @@ class Guard:
         facts: list[tuple[str, Value, Value]] = []
         # A function that reads nothing from outside needs no check before a call, which costs a
         # tenth of a short call: its own code alone is not worth one.
-        late = [c for c in captures.items.values() if c.kind == "code" or _of_tensors(c)]
-        late = [c for c in late if c.kind != "code" or len(late) == len(captures.items)]
+        pure = all([c.kind == "code" or _of_tensors(c) for c in captures.items.values()])
         for c in captures.items.values():
             # the Cell does not notice when an attribute of its class is set
             if isinstance(c.owner, (Cell, Parameter)) and not (c.kind == "form" or _of_class(c)):
                 self.cells.append(c)
                 continue
-            if c in late:
+            if _of_tensors(c) or (c.kind == "code" and pure):
                 self.methods.append(c)
                 continue
             self.others.append(c)

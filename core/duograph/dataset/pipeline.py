@@ -167,9 +167,9 @@ class Dataset(Placed):
             return sum(1 for _ in counted(self.rows_without_callbacks(), line))
 
     def rows_without_callbacks(self) -> Iterator[Row]:
-        """Yield the rows of a pass that no iterator makes, such as one that counts them.
+        """Yield all rows once without calling any callback, for example to count the rows.
 
-        Callbacks of steps are not called, even if an iterator has begun an epoch and not ended it.
+        The user's iterators are not affected, even if one is in the middle of an epoch.
         """
         try:
             for each in self._pipeline():
@@ -180,7 +180,7 @@ class Dataset(Placed):
                 each._mute(False)
 
     def _mute(self, muted: bool) -> None:
-        """Set whether the step, if it has callbacks, calls none in the passes that begin now."""
+        """Set whether later passes leave out the callbacks of this step, if it has any."""
 
     def get_col_names(self) -> list[str]:
         """Return the names of the dataset's columns."""

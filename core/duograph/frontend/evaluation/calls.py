@@ -399,7 +399,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 @replaces(type.__call__)
 def _call_of_type(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
-    """Trace `type.__call__(cls, ...)`, with which a metaclass's own `__call__` makes an object."""
+    """Trace `type.__call__(cls, ...)`, which a metaclass's `__call__` calls to make an object."""
     if not args or not isinstance(args[0], type):
         return call_foreign(ev, type.__call__, args, kwargs)
     return _construct(ev, args[0], args[1:], kwargs)

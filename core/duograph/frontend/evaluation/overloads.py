@@ -19,29 +19,9 @@ from .dispatch import call
 from .functions import enter, evaluated_function
 from .identity import identical
 from .native import native
+from .operator_methods import METHODS
 from .outside import special_method
 from .truth import as_python_bool, negated, truth
-
-_BINARY_NAMES = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
-    "lshift", "rshift",
-)  # fmt: skip
-
-
-# Per operator: the methods of the left operand in order, and the reflected one of the right.
-_METHODS: dict[Value, tuple[tuple[str, ...], str | None]] = {
-    operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"), operator.le:
-    (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"), operator.eq: (("__eq__",),
-    "__eq__"), operator.ne: (("__ne__",), "__ne__"), operator.neg: (("__neg__",), None),
-    operator.pos: (("__pos__",), None), operator.invert: (("__invert__",), None),
-}  # fmt: skip
-
-
-for _name in _BINARY_NAMES:
-    _own, _reflected, _in_place = f"__{_name}__", f"__r{_name}__", f"__i{_name}__"
-    _METHODS[getattr(operator, _own)] = ((_own,), _reflected)
-    _METHODS[getattr(operator, _in_place)] = ((_in_place, _own), _reflected)
-
 
 # What Python writes for an operator in its errors.
 _SYMBOLS = {
@@ -75,7 +55,7 @@ def overloaded(
     Raises:
         TypeError: every method returned NotImplemented.
     """
-    names, reflected = _METHODS.get(function, ((), None))
+    names, reflected = METHODS.get(function, ((), None))
     if not names:
         return NotImplemented
     tries = _tries(function, names, reflected, operands)
@@ -163,7 +143,7 @@ def _without_method(
 
     Sequences are joined or repeated, and `==` and `!=` compare identities.
     """
-    reflected = _METHODS[function][1]
+    reflected = METHODS[function][1]
     if reflected in ("__eq__", "__ne__"):
         same = identical(ev, *operands)
         return same if reflected == "__eq__" else as_python_bool(ev, negated(same))

@@ -31,6 +31,7 @@ from .dispatch import call, evaluate
 from .iteration import is_iterable, iterate
 from .operators import BINARY, IN_PLACE, apply
 from .outside import special_method
+from .tensor_methods import given_method
 from .variables import load, remove, store
 
 
@@ -148,6 +149,11 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
         if kind is ast.Add:
             call(ev, old.extend, (value,), {})
             return old
+    if isinstance(old, Tensor):
+        given = given_method(ev, old, in_place)
+        found = NotImplemented if given is None else call(ev, given, (old, value), {})
+        if found is not NotImplemented:
+            return found
     if isinstance(old, np.ndarray):
         name = IN_PLACE[kind].__name__
         check_array_changeable(ev, old, name)
