@@ -140,9 +140,80 @@ def recursion_that_forgets(layer, a):
     return forget(layer, Tensor(3), a).sum()
 
 
+def constant_in_branch(layer, a):
+    v = a * a
+    if a.sum() > 0:
+        v = Tensor([0.5, 0.25])
+    return (layer(v) * a).sum()
+
+
+def cut_in_branch(layer, a):
+    v = a * a
+    if a.sum() > 0:
+        v = ops.stop_gradient(v)
+    return (ops.tanh(layer(ops.sin(v))) * a).sum()
+
+
+def written_in_branch(layer, a):
+    v = a * a
+    if a.sum() > 0:
+        v[...] = 0.125
+    return (layer(v) * a).sum()
+
+
+def constant_beside_active(layer, a):
+    v = a * a
+    if a.sum() > 0:
+        v = Tensor([0.5, 0.25])
+    return layer(v + a).sum()
+
+
+def constant_at_first(layer, a):
+    v, k = Tensor([0.5, 0.25]), Tensor(0)
+    while k < 3:
+        k = k + 1
+        v = ops.tanh(layer(v) * a)
+    return v.sum()
+
+
+def constant_without_iteration(layer, a):
+    v, k = Tensor([0.5, 0.25]), Tensor(0)
+    while k < a.sum():
+        k = k + 1
+        v = v * a
+    return (layer(v) * a).sum()
+
+
+def choose(n, a):
+    if n < 1:
+        return Tensor([0.5, 0.25])
+    if a.sum() > 0:
+        return choose(n - 1, a) * 2.0
+    return choose(n - 1, a) * a
+
+
+def constant_by_recursion(layer, a):
+    return (layer(choose(Tensor(2), a)) * a).sum()
+
+
+def constant_in_nested_branch(layer, a):
+    v = a * a
+    if a.sum() > 0:
+        if a.sum() > 0.5:
+            v = Tensor([0.5, 0.25])
+        v = layer(v)
+    return (v * a).sum()
+
+
+# Programs that make the layer's input a constant in some of the runs.
+CONSTANT = [
+    constant_in_branch, cut_in_branch, written_in_branch, constant_beside_active,
+    constant_at_first, constant_without_iteration, constant_by_recursion,
+    constant_in_nested_branch,
+]  # fmt: skip
 PROGRAMS = [
     branch, both_branches, overwritten, carried, swapped, no_iteration, branch_in_loop,
-    loop_in_loop, loop_in_branch, recursion, recursion_that_forgets,
+    loop_in_loop, loop_in_branch, recursion, recursion_that_forgets, *CONSTANT,
 ]  # fmt: skip
 INPUTS = ([0.3, 0.7], [-0.3, -0.75])
 
@@ -156,6 +227,7 @@ def derivative(program, layer, order):
     return lambda a: grad(lambda t: first(t).sum())(a)
 
 
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_the_gradient_is_that_of_eager_execution(program, order):
@@ -183,15 +255,26 @@ def test_a_bprop_with_an_effect_runs_as_often_as_in_eager_execution(program):
             assert CALLS == eager, numbers
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_a_bprop_that_prints_does_so_as_often_as_in_eager_execution(program, capfd):
-    class Printing(Affine):
-        def bprop(self, x, out, dout):
-            print("called")
-            return (dout * 3 + x * 0.125,)
+class Printing(Affine):
+    """Prints whenever its `bprop` runs."""
 
-    function = derivative(program, Printing(), 2)
-    compiled = jit(function, jit_level="O0")
+    def bprop(self, x, out, dout):
+        print("called")
+        return (dout * 3 + x * 0.125,)
+
+
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("where", ["compiled", "compiled function, derivative outside"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_bprop_that_prints_does_so_as_often_as_in_eager_execution(program, where, order, capfd):
+    layer = Printing()
+    function = derivative(program, layer, order)
+    if where == "compiled":
+        compiled = jit(function, jit_level="O0")
+    else:
+        inner = jit(lambda t: program(layer, t), jit_level="O0")
+        compiled = derivative(lambda _, t: inner(t), None, order)
     for numbers in INPUTS:
         x = Tensor(np.array(numbers, np.float32))
         want = function(x).asnumpy()
@@ -199,6 +282,13 @@ def test_a_bprop_that_prints_does_so_as_often_as_in_eager_execution(program, cap
         for _ in range(2):
             np.testing.assert_allclose(compiled(x).asnumpy(), want, rtol=1e-6)
             assert capfd.readouterr().out.count("called") == eager, numbers
+
+
+def test_strict_mode_names_the_bprop_whose_run_depends_on_a_branch():
+    function = derivative(constant_in_branch, Printing(), 1)
+    compiled = jit(function, jit_syntax_level=ms.STRICT)
+    with pytest.raises(ms.errors.UnsupportedSyntaxError, match="bprop of Printing that prints"):
+        compiled(Tensor([0.3, 0.7]))
 
 
 WRITES = {

@@ -2,12 +2,15 @@
 
 `linearize` computes cotangents only for such *active* values. The analysis builds no derivative. It
 must use types and ops alone, never the values of tensors, because it runs before the graph does.
+It therefore distinguishes values that are active in every run from those that are active in some:
+a branch may have replaced the value by a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from ..effects import Reads
 from ..errors import GradientError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import expand
@@ -16,9 +19,15 @@ from ..op import Op
 from ..types import FLOAT, STACK, TensorType, ValueType
 
 __all__ = [
-    "Activity", "forward_uses", "has_cotangent", "expandable", "lost_in_bprop", "passes_on",
-    "STACK_OPS",
+    "Activity", "forward_uses", "has_cotangent", "has_side_effects", "expandable", "lost_in_bprop",
+    "passes_on", "STACK_OPS", "ALWAYS", "SOMETIMES", "NEVER",
 ]  # fmt: skip
+
+# In which runs a value depends differentiably on a differentiated parameter. The values true and
+# false stand for ALWAYS and NEVER.
+NEVER = 0
+ALWAYS = 1
+SOMETIMES = 2
 
 # Ops of residual stacks that have a derivative, needed to differentiate the derivative of a loop.
 STACK_OPS = frozenset({"stack_push", "stack_pop"})
@@ -87,36 +96,40 @@ class Activity:
     """Cached activity analysis: which graph values depend on differentiated parameters.
 
     Loops and recursive calls are analysed repeatedly until the result stays the same.
+
+    Attributes:
+        uncertain: names of the functions with a `bprop` of the user's that prints or has another
+            side effect, and with inputs that are active only in some of the runs.
     """
 
     def __init__(self) -> None:
-        self._graphs: dict[tuple[Graph, tuple[bool, ...]], tuple[bool, ...]] = {}
-        self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
+        self.uncertain: set[str] = set()
+        self._graphs: dict[tuple[Graph, tuple[int, ...]], tuple[int, ...]] = {}
+        self._named: dict[tuple[NamedGraph, tuple[int, ...]], tuple[int, ...]] = {}
 
-    def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each result of a graph, whether it depends on a differentiated parameter.
+    def results(self, graph: Graph, wanted: Sequence[int]) -> tuple[int, ...]:
+        """Return, for each result of a graph, when it depends on a differentiated parameter.
 
         Args:
             graph: the graph.
-            wanted: for each parameter of the graph, whether it is differentiated.
+            wanted: for each parameter of the graph, when it is differentiated: NEVER, SOMETIMES or
+                ALWAYS.
         """
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:
-            active = {i for i, w in enumerate(wanted) if w}
+            active = {i: w for i, w in enumerate(wanted) if w}
             for node in graph.nodes:
-                if any(i in active for i in node.operands):
-                    flags = self._node(graph, node, [i in active for i in node.operands])
-                    active.update(
-                        r
-                        for r, f in zip(node.results, flags)
-                        if f and has_cotangent(graph.types[r])
-                    )
-            found = self._graphs[key] = tuple(i in active for i in graph.outputs)
+                operands = [NEVER if i is None else active.get(i, NEVER) for i in node.operands]
+                if any(operands):
+                    for r, when in zip(node.results, self._node(graph, node, operands)):
+                        if when and has_cotangent(graph.types[r]):
+                            active[r] = when
+            found = self._graphs[key] = tuple([active.get(i, NEVER) for i in graph.outputs])
         return found
 
-    def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each parameter of a loop body, whether it depends on a differentiated one.
+    def carries(self, body: Graph, n_carry: int, wanted: Sequence[int]) -> tuple[int, ...]:
+        """Return, for each parameter of a loop body, when it depends on a differentiated one.
 
         A loop variable also counts if only later iterations make it depend on a differentiated
         parameter.
@@ -124,29 +137,29 @@ class Activity:
         Args:
             body: the loop body.
             n_carry: number of loop variables, which are the first parameters of the body.
-            wanted: for each parameter of the body, whether it is differentiated.
+            wanted: for each parameter of the body, when it is differentiated.
         """
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]
-            joined = [a or b for a, b in zip(flags[:n_carry], found)]
+            joined = [_joined(pair) for pair in zip(flags[:n_carry], found)]
             if joined == flags[:n_carry]:
                 return tuple(flags)
             flags[:n_carry] = joined
 
-    def called(self, target: NamedGraph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, per result of a named graph, whether it depends on a differentiated parameter.
+    def called(self, target: NamedGraph, wanted: Sequence[int]) -> tuple[int, ...]:
+        """Return, for each result of a named graph, when it depends on a differentiated parameter.
 
         Args:
             target: the named graph.
-            wanted: for each parameter of the graph, whether it is differentiated.
+            wanted: for each parameter of the graph, when it is differentiated.
         """
         key = (target, tuple(wanted))
         found = self._named.get(key)
         if found is not None:
             return found
         assert target.graph is not None, target
-        guess = (False,) * len(target.result_types)
+        guess: tuple[int, ...] = (NEVER,) * len(target.result_types)
         before = self._graphs
         while True:
             self._named[key] = guess
@@ -157,25 +170,50 @@ class Activity:
                 return found
             guess = found
 
-    def _node(self, graph: Graph, node: GraphNode, operands: Sequence[bool]) -> Sequence[bool]:
-        """Return, for each result of a node, whether it depends on a differentiated value.
+    def _node(self, graph: Graph, node: GraphNode, operands: Sequence[int]) -> Sequence[int]:
+        """Return, for each result of a node, when it depends on a differentiated value.
 
-        `operands` says for each operand of the node whether it depends on such a value.
+        `operands` says for each operand of the node when it depends on such a value.
         """
         name, attributes = node.op.name, node.attributes
         if name == "switch":
             every = [self.results(b, operands[1:]) for b in attributes["branches"]]
-            return [any(flags) for flags in zip(*every)]
+            return [_joined(flags) for flags in zip(*every)]
         if name == "while_loop":
             n = attributes["n_carry"]
             return self.carries(attributes["body"], n, operands[1:])[:n]
         if name == "call":
             return self.called(attributes["target"], operands)
         if name == "custom_call":
-            used = forward_uses(attributes["graph"])
-            return [any(operands[i] for i in used)] * len(node.results)
+            return self._custom_call(node, operands)
         if expandable(node.op):
             inner = expand(node.op, operand_types(graph, node), attributes)
             given = [a for a, i in zip(operands, node.operands) if i is not None]
             return self.results(inner, given)
-        return [passes_on(node, graph.types)] * len(node.results)
+        when = _of_any(operands) if passes_on(node, graph.types) else NEVER
+        return [when] * len(node.results)
+
+    def _custom_call(self, node: GraphNode, operands: Sequence[int]) -> Sequence[int]:
+        attributes = node.attributes
+        inputs = operands[: attributes["n_args"]]
+        if _of_any(inputs) == SOMETIMES and has_side_effects(attributes["backward"]):
+            self.uncertain.add(attributes["name"])
+        used = forward_uses(attributes["graph"])
+        return [_of_any([operands[i] for i in used])] * len(node.results)
+
+
+def has_side_effects(graph: Graph) -> bool:
+    """Return whether a graph does more than read and return values: it prints, writes or draws."""
+    return any(not isinstance(effect, Reads) for effect in graph.effects)
+
+
+def _of_any(operands: Iterable[int]) -> int:
+    """Return when at least one of several values is active, from when each of them is."""
+    found = set(operands)
+    return ALWAYS if ALWAYS in found else SOMETIMES if SOMETIMES in found else NEVER
+
+
+def _joined(flags: Iterable[int]) -> int:
+    """Return when a value is active that is one of several, chosen at run time."""
+    found = set(flags)
+    return found.pop() if len(found) == 1 else SOMETIMES

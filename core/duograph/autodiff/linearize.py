@@ -17,12 +17,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.builder import GraphBuilder, expand
-from ..ir.graph import Graph, GraphNode, SourceSpan
+from ..ir.control import custom_call
+from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
 from ..ir.values import NeedsValue
 from ..op import Op
 from ..ops.movement import identity
 from ..types import OBJECT, TensorType, ValueType
-from .activity import expandable, has_cotangent, operand_types, passes_on
+from .activity import (
+    Activity,
+    expandable,
+    has_cotangent,
+    has_side_effects,
+    operand_types,
+    passes_on,
+)
 from .control_flow import PLANS, Plan, Session
 from .optional_cotangents import ABSENT
 from .partition import Linearized
@@ -51,14 +59,51 @@ def linearize(
 
     Raises:
         GradientError: an active op has no rule, or a rule returned something of the wrong kind.
-        NeedsValue: Python code in the graph computes a value from a differentiated one.
+        NeedsValue: Python code in the graph computes a value from a differentiated one, or only a
+            run can tell whether a `bprop` of the user's with side effects has to run.
     """
     session = Session(Joint)
+    _check_own_bprops(graph, wanted, session.activity)
     joint = Joint(graph, wanted, session)
     seeds = (False,) * graph.n_params if seeded is None else seeded
     found = joint.halves(tuple(map(int, present)), tuple(map(int, seeds)), True)
     session.finish()
     return found
+
+
+def _check_own_bprops(graph: Graph, wanted: Sequence[bool], activity: Activity) -> None:
+    """Raise NeedsValue if a `bprop` with side effects has inputs that are active in some runs only.
+
+    Line by line, a `bprop` does not run where the run has made its inputs constant.
+    """
+    if not _has_own_bprop_with_effects(graph, set()):
+        return
+    activity.results(graph, [w and has_cotangent(t) for w, t in zip(wanted, graph.types)])
+    if activity.uncertain:
+        raise NeedsValue(
+            f"grad: got a bprop of {', '.join(sorted(activity.uncertain))} that prints or has "
+            "another side effect, for an input that is a constant in some of the runs, such as "
+            "after a branch that overwrites it"
+        )
+
+
+def _has_own_bprop_with_effects(graph: Graph, seen: set[Graph]) -> bool:
+    """Return whether a graph, with all it contains and calls, has such a `custom_call`.
+
+    `seen` are the graphs that need no further look.
+    """
+    if graph in seen:
+        return False
+    seen.add(graph)
+    for node in graph.nodes:
+        if node.op is custom_call and has_side_effects(node.attributes["backward"]):
+            return True
+        target = node.attributes.get("target")
+        called = target.graph if isinstance(target, NamedGraph) else None
+        for inner in node.graphs if called is None else (called,):
+            if _has_own_bprop_with_effects(inner, seen):
+                return True
+    return False
 
 
 class Joint:

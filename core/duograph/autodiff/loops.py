@@ -76,7 +76,7 @@ class WhilePlan:
         self.operands = operands
         types = joint.builder.types
         start = [i in joint.active and has_cotangent(types[i]) for i in operands]
-        self.wanted = session.activity.carries(body, n, start)
+        self.wanted = tuple(map(bool, session.activity.carries(body, n, start)))
         self.joint: Joint = session.joint(body, self.wanted, session)
         self.full = lin = self.joint.full_halves()
         self.kept = [i for i in lin.residuals if not n <= i < len(operands)]

@@ -377,9 +377,10 @@ ITEMS = {
     "[2, 0]": ("{v}[:2]", "{s}"), "{b}": ("0.75",),
 }  # fmt: skip
 # The errors with which compiled code may refuse: mutation of an object selected by a tensor, items
-# of `map` whose computation has an effect, second order through a loop, twice.
+# of `map` whose computation has an effect, second order through a loop, twice, a `bprop` with an
+# effect for an input that a branch makes constant.
 REFUSED = (
     "to one of several Tensors|got one of several Tensors|keeps, or of one of two, chosen|"
     "an effect of an item|used twice inside a higher derivative|"
-    "before an iteration of the loop and nothing after"
+    "before an iteration of the loop and nothing after|a constant in some of the runs"
 )
