@@ -46,7 +46,7 @@ class BuildExt(build_ext):
                 # Symbols of functions that only this module calls; a sanitizer names them.
                 extension.extra_link_args = [*extension.extra_link_args, "-Wl,--strip-all"]
         first, *sources = extension.sources
-        cpu = extension.name == "duograph_cpu._native"
+        cpu = extension.name.startswith("duograph_cpu.")
         folder = HERE / ("backend_cpu" if cpu else "backend_cuda/duograph_cuda/native")
         shared = [p for p in folder.rglob("*") if p.suffix in {".h", ".inc"}]
         if cpu:
@@ -84,9 +84,13 @@ CUDA = Extension(
     py_limited_api=True,
 )
 
+RECORDING = Extension(
+    "duograph_cpu._recording", ["backend_cpu/duograph_cpu/recording.c"], py_limited_api=True
+)
+
 setup(
     cffi_modules=["backend_cpu/duograph_cpu/build.py:ffibuilder"] if NATIVE else [],
-    ext_modules=[CUDA] if NATIVE else [],
+    ext_modules=[RECORDING, CUDA] if NATIVE else [],
     cmdclass={"build_ext": BuildExt},
     # cffi builds for CPython's stable ABI; tag the wheel accordingly.
     options={"bdist_wheel": {"py_limited_api": "cp310"}},

@@ -35,6 +35,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
     reductions,
 )
 from ._native import ffi, lib
+from ._recording import watched_call
 from .elementwise import prepare_elementwise
 from .kernels import EPILOGUE_OPS, KERNELS
 from .native_program import link
@@ -43,7 +44,8 @@ from .storage import storage_cast
 if TYPE_CHECKING:
     from duograph.backend.dlpack import Exporter
     from duograph.backend.health import Finding
-    from duograph.backend.prepared import LinkedProgram
+    from duograph.backend.observers import State, Work
+    from duograph.backend.prepared import HandleFunction, LinkedProgram
     from duograph.backend.program import Program
     from duograph.backend.protocol import Array
     from duograph.ir.graph import Attributes, Graph
@@ -239,6 +241,12 @@ class CPU(Backend):
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
         """Translate a whole program to one C call, or return the reason why that is impossible."""
         return link(program)
+
+    def watched_call(
+        self, state: State, run: HandleFunction, work: Work, otherwise: HandleFunction
+    ) -> HandleFunction:
+        """Return the form of a kernel call that runs while a profile collects, made in C."""
+        return watched_call(state, run, work, otherwise)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
         """Return statistics of the CPU allocator, which count only memory blocks above 4 KiB."""

@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._locks import new_lock
 from ..errors import ArgumentError
@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "CompiledForm",
     "DeviceTimer",
     "Event",
+    "EventLog",
     "Observer",
     "Report",
+    "State",
     "Work",
     "active",
     "add",
@@ -91,7 +94,8 @@ class Work:
     detail: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # `sites`: where recorders found the user's line, as (depth of the stack, code, offset).
+        # `sites`: where recorders found the user's line, as (depth of the stack, code, offset); the
+        # list is always the same, because compiled code refers to it.
         # `walks`: (id of the code, offset) -> how often recorders found this line, and the code.
         self.sites: list[tuple[int, CodeType, int]] = []
         self.walks: dict[tuple[int, int], tuple[int, CodeType]] = {}
@@ -131,6 +135,9 @@ class DeviceTimer:
         """Wait until the device reaches two marks; return the nanoseconds between them."""
         raise NotImplementedError(f"{type(self).__name__}: has no elapsed()")
 
+
+# The method `watched_call` of a backend: from (state, call, description, Python form) to a call.
+CompiledForm: TypeAlias = "Callable[[State, HandleFunction, Work, HandleFunction], HandleFunction]"
 
 # Marks of a device around a kernel: the timer, the mark before and the mark after.
 Marks = tuple[DeviceTimer, object, object]
@@ -182,6 +189,36 @@ class Observer:
             self.take(works[index], begin, end, None)
 
 
+class EventLog(Observer):
+    """Base class of observers in whose list of values a backend's compiled code may store events.
+
+    A backend offers such code by its method `watched_call`. It stores the values that `take` would
+    store, but faster.
+
+    Attributes:
+        values: the values of the events, those of one event after those of another.
+        limits: two numbers: the length of `values` at which the limit of events is reached, and the
+            least `end` of an event for which `sample` is called. The list is always the same.
+        by_compiled_code: whether compiled code may store events.
+    """
+
+    values: list[object]
+    limits: list[int]
+    by_compiled_code: bool
+
+    def walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
+        """Return the code object and bytecode offset of the user's line, or (None, 0)."""
+        raise NotImplementedError(f"{type(self).__name__}: has no walk()")
+
+    def drop(self, count: int = 1) -> None:
+        """Count events beyond the limit."""
+        raise NotImplementedError(f"{type(self).__name__}: has no drop()")
+
+    def sample(self, device: str) -> None:
+        """Store the memory in use of a device now, and set when it is to be sampled next."""
+        raise NotImplementedError(f"{type(self).__name__}: has no sample()")
+
+
 def _on_device(begin: int, marks: Marks) -> Callable[[], tuple[int, int]]:
     timer, first, last = marks
 
@@ -191,7 +228,7 @@ def _on_device(begin: int, marks: Marks) -> Callable[[], tuple[int, int]]:
     return times
 
 
-class _State:
+class State:
     """The state that prepared calls read at each call to decide whether and how to report.
 
     Attributes:
@@ -202,10 +239,12 @@ class _State:
             every observer; None while there are no observers.
         start: function that calls `started` of the observers that override it; None if no observer
             does.
+        log: the only observer with its `values` and its `limits`, if compiled code of a backend may
+            store its events, else None.
         building: whether calls are now prepared in the form that reports.
     """
 
-    __slots__ = ("observers", "version", "take", "take_program", "start", "building")
+    __slots__ = ("observers", "version", "take", "take_program", "start", "log", "building")
 
     def __init__(self) -> None:
         self.observers: tuple[Observer, ...] = ()
@@ -213,10 +252,11 @@ class _State:
         self.take: Callable[[Work, int, int, Marks | None], None] | None = None
         self.take_program: Callable[[Sequence[Work], Array], None] | None = None
         self.start: Callable[[Work], None] | None = None
+        self.log: tuple[EventLog, list[object], list[int]] | None = None
         self.building = False
 
 
-state = _State()
+state = State()
 # Called when the first observer is added or the last one is removed, since cached calls report
 # events only while there are observers.
 on_change: list[Callable[[], None]] = []
@@ -261,12 +301,23 @@ def _set(observers: tuple[Observer, ...]) -> None:
         state.take = _all([take for take, _ in pairs])
         state.take_program = _all([take for _, take in pairs])
     state.start = _all([_caught(o, o.started) for o in starters]) if starters else None
+    state.log = _only_log(observers)
     if state.building is not bool(observers):
         state.building = bool(observers)
         state.version = object()
         for change in on_change:
             change()
         runtime_state.settings_version = object()
+
+
+def _only_log(
+    observers: Sequence[Observer],
+) -> tuple[EventLog, list[object], list[int]] | None:
+    """Return `State.log` for these observers."""
+    log = observers[0] if len(observers) == 1 else None
+    if isinstance(log, EventLog) and log.by_compiled_code:
+        return log, log.values, log.limits
+    return None
 
 
 def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None]]:
@@ -328,7 +379,11 @@ def _all(calls: Sequence[Callable[..., None]]) -> Callable[..., None]:
 
 
 def watched(
-    run: HandleFunction, work: Work, timer: DeviceTimer | None, count: int | None = None
+    run: HandleFunction,
+    work: Work,
+    timer: DeviceTimer | None,
+    count: int | None = None,
+    compiled: CompiledForm | None = None,
 ) -> HandleFunction:
     """Return a function that runs a kernel call and reports it to the observers.
 
@@ -339,10 +394,12 @@ def watched(
         work: the description of the call.
         timer: the clock of a device with a queue, else None.
         count: how many arguments every call passes; None if the number varies.
+        compiled: the backend's method `watched_call`, or None.
     """
     if timer is not None:
         return _marked(run, work, timer)
-    return _watcher(count)(run, work)
+    plain = _watcher(count)(run, work)
+    return plain if compiled is None else compiled(state, run, work, plain)
 
 
 # A call is faster with a parameter per handle than with `*handles`.

@@ -57,7 +57,7 @@ OPTIONAL_METHODS = (
     "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
     "compile_graph", "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
     "copy_between", "copy_out_async", "dlpack_device", "to_dlpack", "from_dlpack", "streams",
-    "timer",
+    "timer", "watched_call",
 )  # fmt: skip
 FALLBACKS = ("off", "warn", "on")
 _NAME = "a string without spaces and colons, such as 'MyDevice'"

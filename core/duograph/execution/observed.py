@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..backend.observers import DeviceTimer, Work, state, watched
+from ..backend.observers import CompiledForm, DeviceTimer, State, Work, state, watched
 from ..backend.plugin_checks import shown_value
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import HostStep, Instruction, Step, steps_in
@@ -39,16 +39,16 @@ def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> li
     returned unchanged: only the kernels inside them report.
     """
     timer = _timer(backend, device)
-    return [_watched_step(step, device, timer) for step in steps]
+    return [_watched_step(step, backend, device, timer) for step in steps]
 
 
-def _watched_step(step: Step, device: Device, timer: DeviceTimer | None) -> Step:
+def _watched_step(step: Step, backend: Backend, device: Device, timer: DeviceTimer | None) -> Step:
     """Return a step in the form that reports each of its calls to observers."""
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)
     timer = timer if work.kind == "kernel" else None
-    run = watched(step.call.run, work, timer, len(step.operands))
+    run = watched(step.call.run, work, timer, len(step.operands), _compiled_form(backend))
     return step.with_run(run)
 
 
@@ -117,6 +117,24 @@ def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
         tuple(spans.values()),
     )  # fmt: skip
     return watched(run, work, None)
+
+
+def _compiled_form(backend: Backend) -> CompiledForm:
+    """Return the backend's method `watched_call`; where it fails, the Python form is the result."""
+
+    def form(
+        state: State, run: HandleFunction, work: Work, otherwise: HandleFunction
+    ) -> HandleFunction:
+        def ask() -> HandleFunction:
+            found: object = backend.watched_call(state, run, work, otherwise)
+            if callable(found):
+                return found
+            raise BackendError(f"returned {shown_value(found)}; wanted a function")
+
+        found = answer(backend, "watched_call", ask)
+        return otherwise if isinstance(found, str) else found
+
+    return form
 
 
 def _timer(backend: Backend, device: Device) -> DeviceTimer | None:

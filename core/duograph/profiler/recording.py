@@ -18,7 +18,15 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, cast
 
 from ..backend import registry
-from ..backend.observers import DeviceTimer, Marks, Observer, Work, line_of, own_files, user_frame
+from ..backend.observers import (
+    DeviceTimer,
+    EventLog,
+    Marks,
+    Work,
+    line_of,
+    own_files,
+    user_frame,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +46,7 @@ _TRUSTED = 4
 _CHECKED = 1024
 _MOST_SITES = 8
 _NEVER = -(1 << 60)
+_NEVER_SAMPLED = 1 << 62
 # Values that are stored for an event.
 _STRIDE = 7
 
@@ -105,7 +114,7 @@ class MemorySample:
     cached: int
 
 
-class Recorder(Observer):
+class Recorder(EventLog):
     """An observer that stores all events, up to a limit.
 
     Args:
@@ -128,14 +137,13 @@ class Recorder(Observer):
         self.dropped = 0
         self.samples: list[MemorySample] = []
         self.ranges: list[Range] = []
-        self._memory = memory
         self._stack = stack
-        self._next_sample = 0
+        self.by_compiled_code = not stack
         self._sampling = 1 << 62  # the least nanoseconds that a sample took
-        self._full = limit * _STRIDE  # length of `_values` at which the limit is reached
+        self.limits = [limit * _STRIDE, 0 if memory else _NEVER_SAMPLED]
         self._queued: dict[str, Marks] = {}  # the last work of each device with a queue
-        self._values: list[object] = []  # those of an event, `_STRIDE` of them, after another's
-        self._extend = self._values.extend
+        self.values: list[object] = []  # those of an event, `_STRIDE` of them, after another's
+        self._extend = self.values.extend
 
     # ---- being told -----------------------------------------------------------------------------
 
@@ -149,8 +157,9 @@ class Recorder(Observer):
         Values of several events are stored in one flat list, because the garbage collector would
         visit a tuple per event again and again.
         """
-        if len(self._values) >= self._full:
-            self._drop(1)
+        full, next_sample = self.limits
+        if len(self.values) >= full:
+            self.drop(1)
             return
         code: object = None
         offset: object = 0
@@ -163,16 +172,16 @@ class Recorder(Observer):
                     if frame.f_lasti == offset and frame.f_code is code and end % _CHECKED:
                         break
                 else:
-                    code, offset = self._walk(work, _getframe(0))
+                    code, offset = self.walk(work, _getframe(0))
             except ValueError:  # the stack is not as deep
-                code, offset = self._walk(work, _getframe(0))
+                code, offset = self.walk(work, _getframe(0))
         self._extend((work, begin, end, _thread(), code, offset, marks))
         if marks is not None:
             self._queued[work.device] = marks
-        if self._memory and end >= self._next_sample:
+        if end >= next_sample:
             self.sample(work.device)
 
-    def _walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
+    def walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
         """Return the code object and bytecode offset of the innermost user frame, or (None, 0).
 
         Stores in `work` at which depth of the stack that frame was found, for later calls: creating
@@ -197,16 +206,16 @@ class Recorder(Observer):
         walks[id(code), offset] = count, code  # the code stays, so that its id is not used again
         site = depth, code, offset
         others = [s for s in work.sites if s != site and walks[id(s[1]), s[2]][0] > 0]
-        work.sites = [site, *others][:_MOST_SITES] if count >= _TRUSTED else others
+        work.sites[:] = [site, *others][:_MOST_SITES] if count >= _TRUSTED else others
         return code, offset
 
     def take_program(self, works: Sequence[Work], times: NDArray[np.int64]) -> None:
         count = len(times)
         room = self._room()
         if count > room:
-            self._drop(count - room)
+            self.drop(count - room)
             times, count = times[:room], room
-        self._full -= (count - 1) * _STRIDE  # they share one row of `_values`
+        self.limits[0] -= (count - 1) * _STRIDE  # they share one row of `values`
         code: object = None
         offset = 0
         if self._stack:
@@ -216,7 +225,7 @@ class Recorder(Observer):
             if frame is not None:
                 code, offset = frame.f_code, frame.f_lasti
         self._extend((works, times, None, _thread(), code, offset, None))
-        if self._memory and clock() >= self._next_sample:
+        if clock() >= self.limits[1]:
             self.sample(works[0].device)
 
     def wait(self) -> None:
@@ -229,9 +238,9 @@ class Recorder(Observer):
         if len(self.ranges) < self.limit:
             self.ranges.append(found)
         else:
-            self._drop(1)
+            self.drop(1)
 
-    def _drop(self, count: int) -> None:
+    def drop(self, count: int = 1) -> None:
         if self.quiet:
             return
         if not self.dropped:
@@ -249,7 +258,7 @@ class Recorder(Observer):
         if not name:
             return
         now = clock()
-        self._next_sample = now + _PERIOD  # also where the backend has no statistics
+        self.limits[1] = now + _PERIOD  # also where the backend has no statistics
         found = registry.backend(name).memory_stats(int(index))
         if "in_use" in found:
             sample = MemorySample(now, device, int(found["in_use"]), int(found.get("cached", 0)))
@@ -257,13 +266,13 @@ class Recorder(Observer):
             if len(self.samples) > self.limit:
                 del self.samples[::2]
         self._sampling = min(self._sampling, clock() - now)
-        self._next_sample = max(self._next_sample, now + _SHARE * self._sampling)
+        self.limits[1] = max(self.limits[1], now + _SHARE * self._sampling)
 
     # ---- being asked ----------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
         """Return all events as `Record`s, in the order in which they began."""
-        values = list(self._values)
+        values = list(self.values)
         rows = zip(*[values[k::_STRIDE] for k in range(_STRIDE)])
         found = [record for row in rows for record in _records(*row)]
         return sorted(found, key=lambda r: (r.begin, -r.end))
@@ -273,7 +282,7 @@ class Recorder(Observer):
 
     def _room(self) -> int:
         """Return how many events can still be stored."""
-        return max(0, (self._full - len(self._values)) // _STRIDE)
+        return max(0, (self.limits[0] - len(self.values)) // _STRIDE)
 
 
 def _places(frame: FrameType | None) -> tuple[Place, ...]:
