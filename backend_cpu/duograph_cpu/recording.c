@@ -1,14 +1,16 @@
 /* Runs kernel calls while a profile collects, and stores when each began and ended.
  *
  * The module has one function, `watched_call`. What it returns does in C what `take` of the profile's recorder does in
- * Python, and stores the same values in the same list. Python takes about 2 us for that, more than some kernels run. */
+ * Python, and stores the same values in the same list. Python takes one to two microseconds for that, as long as a
+ * small kernel. */
 #define Py_LIMITED_API 0x030a0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <pythread.h>
 #include <time.h>
 
-/* One of so many events is traced to its line by a walk of the stack, even if the short way finds a line. */
+/* An event whose end time is a multiple of this searches the whole stack again, to correct a remembered line; as
+ * `_CHECKED` of the recorder. */
 #define CHECKED 1024
 
 /* What a function that `watched_call` returned knows: the items of its tuple. */
@@ -19,9 +21,14 @@ enum { FULL, NEXT_SAMPLE };
 
 static PyObject *s_log, *s_walk, *s_drop, *s_sample, *s_sites, *s_spans, *s_device, *s_offset, *getframe, *zero;
 
+/* Return the nanoseconds of `time.perf_counter_ns`. */
 static long long now(void) {
     struct timespec t;
+#ifdef __APPLE__
+    clock_gettime(CLOCK_UPTIME_RAW, &t);
+#else
     clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
@@ -58,7 +65,7 @@ static PyObject *line(PyObject *log, PyObject *work, PyObject *sites, long long 
     PyObject *frame, *found;
     Py_ssize_t k;
     for (k = 0; k < PyList_Size(sites); k++) {
-        PyObject *site = held(PyList_GetItem(sites, k));
+        PyObject *site = held(PyList_GetItem(sites, k)); /* (depth of the stack, code object, byte offset) */
         int same = runs(PyTuple_GetItem(site, 0), PyTuple_GetItem(site, 1), PyTuple_GetItem(site, 2));
         if (same > 0 && end % CHECKED) {
             *first = 1;
@@ -73,14 +80,11 @@ static PyObject *line(PyObject *log, PyObject *work, PyObject *sites, long long 
     if (!frame) return NULL;
     found = PyObject_CallMethodObjArgs(log, s_walk, work, frame, NULL);
     Py_DECREF(frame);
+    if (found && !(PyTuple_Check(found) && PyTuple_Size(found) == 2)) {
+        PyErr_SetString(PyExc_TypeError, "walk: wanted a tuple of a code object and a byte offset");
+        Py_CLEAR(found);
+    }
     return found;
-}
-
-/* Append a value to a list, whose reference it takes; `value` may be NULL after an error. */
-static int append(PyObject *list, PyObject *value) {
-    int failed = !value || PyList_Append(list, value);
-    Py_XDECREF(value);
-    return failed;
 }
 
 /* Return the identifier of this thread as a Python number; that of the last call is used again. */
@@ -98,15 +102,20 @@ static PyObject *thread(void) {
     return held(number);
 }
 
-/* Append the values of an event, in the order of `Recorder.take`; return whether that failed. */
+/* Append the values of an event, in the order that `EventLog.values` describes; return whether that failed. */
 static int append_event(PyObject *values, PyObject *work, long long begin, long long end, PyObject *place,
                         Py_ssize_t first) {
-    PyObject *code = place ? PyTuple_GetItem(place, first) : Py_None;
-    PyObject *offset = place ? PyTuple_GetItem(place, first + 1) : zero;
-    return append(values, held(work)) || append(values, PyLong_FromLongLong(begin)) ||
-           append(values, PyLong_FromLongLong(end)) ||
-           append(values, thread()) || append(values, held(code)) ||
-           append(values, held(offset)) || append(values, held(Py_None));
+    PyObject *row[] = {
+        held(work), PyLong_FromLongLong(begin), PyLong_FromLongLong(end), thread(),
+        held(place ? PyTuple_GetItem(place, first) : Py_None), held(place ? PyTuple_GetItem(place, first + 1) : zero),
+        held(Py_None),
+    };
+    int k, failed = !row[1] || !row[2] || !row[3];
+    for (k = 0; k < (int)(sizeof row / sizeof *row); k++) {
+        failed = failed || PyList_Append(values, row[k]);
+        Py_XDECREF(row[k]);
+    }
+    return failed;
 }
 
 /* Store an event in `log`, the tuple `state.log`; return whether that failed. */
@@ -156,8 +165,15 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count) 
     found = PyObject_Call(PyTuple_GetItem(self, RUN), args, NULL);
     end = now();
     if (!found) PyErr_Fetch(&type, &value, &trace);
-    if (store(log, self, begin, end) && found) Py_CLEAR(found); /* the error of the log is raised */
-    if (type) PyErr_Restore(type, value, trace);
+    if (store(log, self, begin, end)) {
+        Py_CLEAR(found);
+        if (type && !PyErr_ExceptionMatches(PyExc_Exception)) { /* an interrupt, which must not be lost */
+            Py_CLEAR(type);
+            Py_CLEAR(value);
+            Py_CLEAR(trace);
+        }
+    }
+    if (type) PyErr_Restore(type, value, trace); /* the call's own error comes before that of the log */
 done:
     Py_DECREF(args);
     Py_DECREF(log);

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from duograph import nn, ops
 from duograph.backend import observers
+from duograph.profiler import recording
 from duograph.profiler.recording import Record
 from duograph_cpu import _recording
 
@@ -190,6 +191,52 @@ def test_an_error_of_the_log_is_raised() -> None:
         _recording.watched_call(state, lambda: 1 // 0, work, abs)()
     with pytest.raises(TypeError, match="watched_call"):
         _recording.watched_call(state, abs)
+
+
+def test_an_interrupt_while_an_event_is_stored_is_not_lost() -> None:
+    class Interrupted:
+        def walk(self, work: object, frame: object) -> object:
+            raise KeyboardInterrupt
+
+    class State:
+        log = (Interrupted(), [], [99, 1 << 62])
+
+    work = observers.Work("kernel", "mine", "CPU:0")
+    for run, given in [(abs, 3), (abs, "text")]:
+        with pytest.raises(KeyboardInterrupt):
+            _recording.watched_call(State(), run, work, run)(given)
+
+
+@pytest.mark.parametrize("found", [None, [None, 0], (None,), (None, 0, 0)], ids=repr)
+def test_what_walk_returns_is_checked(found: object) -> None:
+    class Odd:
+        def walk(self, work: object, frame: object) -> object:
+            return found
+
+    class State:
+        log = (Odd(), [], [99, 1 << 62])
+
+    work = observers.Work("kernel", "mine", "CPU:0")
+    with pytest.raises(TypeError, match="walk: wanted a tuple"):
+        _recording.watched_call(State(), abs, work, abs)(3)
+
+
+def test_an_observer_of_a_plugin_is_called_by_its_methods(x: ms.Tensor) -> None:
+    class Own(recording.Recorder):
+        names: list[str] = []
+
+        def take(self, work: observers.Work, *rest: object) -> None:
+            self.names.append(work.name)
+            super().take(work, *rest)
+
+    own = Own(100)
+    observers.add(own)
+    try:
+        assert observers.state.log is None
+        x * x
+    finally:
+        observers.remove(own)
+    assert own.names[-1] == "mul"
 
 
 def test_nothing_leaks(x: ms.Tensor) -> None:

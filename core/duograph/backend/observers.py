@@ -190,13 +190,14 @@ class Observer:
 
 
 class EventLog(Observer):
-    """Base class of observers in whose list of values a backend's compiled code may store events.
+    """Base class of duograph's own observers whose events a backend's compiled code may store.
 
     A backend offers such code by its method `watched_call`. It stores the values that `take` would
-    store, but faster.
+    store, but faster, and does not call `take`.
 
     Attributes:
-        values: the values of the events, those of one event after those of another.
+        values: seven values for each event: its `Work`, begin, end, thread, the code object and the
+            byte offset of the user's line (or None and 0), and None for the marks.
         limits: two numbers: the length of `values` at which the limit of events is reached, and the
             least `end` of an event for which `sample` is called. The list is always the same.
         by_compiled_code: whether compiled code may store events.
@@ -207,7 +208,10 @@ class EventLog(Observer):
     by_compiled_code: bool
 
     def walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
-        """Return the code object and bytecode offset of the user's line, or (None, 0)."""
+        """Return the code object and bytecode offset of the user's line, or (None, 0).
+
+        `frame` is the innermost frame, at depth 0 of those that `work.sites` remembers.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no walk()")
 
     def drop(self, count: int = 1) -> None:
@@ -239,8 +243,8 @@ class State:
             every observer; None while there are no observers.
         start: function that calls `started` of the observers that override it; None if no observer
             does.
-        log: the only observer with its `values` and its `limits`, if compiled code of a backend may
-            store its events, else None.
+        log: (observer, its `values`, its `limits`) if there is one observer alone and compiled code
+            of a backend may store its events, else None.
         building: whether calls are now prepared in the form that reports.
     """
 
@@ -315,9 +319,14 @@ def _only_log(
 ) -> tuple[EventLog, list[object], list[int]] | None:
     """Return `State.log` for these observers."""
     log = observers[0] if len(observers) == 1 else None
-    if isinstance(log, EventLog) and log.by_compiled_code:
-        return log, log.values, log.limits
-    return None
+    if not isinstance(log, EventLog) or not log.by_compiled_code or not _is_own(log):
+        return None
+    return log, log.values, log.limits
+
+
+def _is_own(observer: Observer) -> bool:
+    """Return whether an observer's class is duograph's own, so that its methods do not raise."""
+    return type(observer).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None]]:
@@ -326,7 +335,7 @@ def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None
     Only the methods of a plugin's observer are wrapped; those of duograph's own observers are
     returned unchanged.
     """
-    if type(observer).__module__.partition(".")[0] == __name__.partition(".")[0]:
+    if _is_own(observer):
         return observer.take, observer.take_program
     return _caught(observer, observer.take), _caught(observer, observer.take_program)
 

@@ -328,9 +328,10 @@ class Backend:
     ) -> HandleFunction:
         """Return the form of a kernel call that runs while a profile collects.
 
-        The default is `otherwise`, the form in Python, which takes about a microsecond more than
-        `run`. A backend whose kernels are as short may return one in compiled code: if `state.log`
-        is None it calls `otherwise`, else it calls `run` and stores what `state.log.take` would.
+        The default is `otherwise`, the form in Python, which takes one to two microseconds more
+        than `run`. A backend whose kernels take as little may return one in compiled code: if
+        `state.log` is None it calls `otherwise`; else it calls `run` and stores the event in
+        `state.log`, as `observers.EventLog` describes.
 
         Args:
             state: the state of `backend.observers`.
