@@ -161,12 +161,12 @@ class RuntimeState:
             self.derivatives -= 1
 
     def enter_staging(self) -> None:
-        """Increase the number of running evaluations of Python source to graphs by one."""
+        """Add one to `staging`, the number of running evaluations of source in all threads."""
         with self._lock:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Decrease the number of running evaluations of Python source to graphs by one."""
+        """Take one from `staging`, the number of running evaluations of source in all threads."""
         with self._lock:
             self.staging -= 1
 

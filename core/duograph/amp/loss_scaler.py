@@ -68,7 +68,11 @@ def init_status() -> Tensor:
 
 
 class LossScaler:
-    """Base class of loss scalers (`mindspore.amp.LossScaler`)."""
+    """Base class of loss scalers (`mindspore.amp.LossScaler`).
+
+    A subclass sets the Parameter `scale_value`, by which `scale` and `unscale` multiply and divide,
+    and defines `adjust`.
+    """
 
     scale_value: Parameter
 

@@ -97,7 +97,7 @@ def detached(t: Tensor) -> Tensor:
     """Return an unrecorded tensor that shares the buffer of `t`, so that no gradient reaches `t`.
 
     Returns `t` itself if it is a plain Tensor (not a Parameter) that is not recorded, or if it has
-    no device yet.
+    no device: its data is on the host only, or it is a value of a graph.
     """
     type_ = t._type
     if not type_.level and type(t) is Tensor:

@@ -58,9 +58,9 @@ class Division:
     def divided(
         self, graph: Graph, entries: Entries, writes: Sequence[tuple[str, Value, int]]
     ) -> Divided:
-        """Partition a graph and return this rank's part of it.
+        """Partition a graph and return this rank's part of it, which takes local shards.
 
-        The caller must call `take_parts` afterwards.
+        The caller must call `take_parts` afterwards, so that the Parameters hold their shards.
 
         Args:
             graph: the graph, whose tensors have their global shapes.

@@ -75,7 +75,7 @@ def test_a_tensor_outlives_its_array():
 
 
 def test_an_array_that_is_written_to_later():
-    """Test that writing to an array from `asnumpy` does not change tensors computed before."""
+    """Test that writing to the `asnumpy` array of an operand does not change an earlier result."""
     x = ms.Tensor(np.ones(100, np.float32))
     y = x + 1
     z = y * 3

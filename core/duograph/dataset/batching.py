@@ -92,7 +92,14 @@ def _stacked_dicts(name: str, values: list[Value], pad: Padding | None) -> Value
 
 
 def _checked_size(owner: str, size: object) -> None:
-    """Raise unless a batch size is a function or an int of 1 or more."""
+    """Raise unless a batch size is a function or an int of 1 or more.
+
+    `owner` is the user's function in errors.
+
+    Raises:
+        TypeError: neither a function nor an int.
+        ValueError: an int below 1.
+    """
     if callable(size):
         return
     if isinstance(size, bool) or not isinstance(size, int):
@@ -103,7 +110,7 @@ def _checked_size(owner: str, size: object) -> None:
 
 @step("batch")
 class BatchDataset(Dataset):
-    """The step of `Dataset.batch`, which stacks rows into batches."""
+    """The step of `Dataset.batch`, which stacks successive rows into batches, column by column."""
 
     _pad: Mapping[str, Padding] | None = None
 

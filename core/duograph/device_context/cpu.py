@@ -1,6 +1,6 @@
-"""The host's processor as a device (`mindspore.device_context.cpu`).
+"""Number and availability of the devices of the target "CPU" (`mindspore.device_context.cpu`).
 
-Users import it; nothing in the package does.
+Users call its functions, which ask `hal`.
 """
 
 from __future__ import annotations

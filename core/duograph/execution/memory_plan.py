@@ -198,7 +198,8 @@ def plan_memory(
 ) -> MemoryPlan:
     """Decide where each value of a lowered graph is stored; return the memory plan.
 
-    A value gets an offset in the arena, or the buffer of a result that overwrites it.
+    A result gets a buffer of its own, or that of the parameter whose new value it is. Any other
+    computed value gets an offset in the arena, or the buffer of a result that overwrites it.
 
     Args:
         instructions: the instructions in order.

@@ -491,7 +491,8 @@ class Cell(KeepsState):
     def phase(self) -> str:
         """The mode of this Cell: ``"train"``, or ``"predict"`` after `set_train(False)`.
 
-        Older programs set it; nothing depends on it.
+            Older programs set it to a string, which stays until the next `set_train`; nothing depends
+        on it.
         """
         return self.__dict__.get("_phase", "train")
 

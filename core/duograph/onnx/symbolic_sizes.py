@@ -209,9 +209,15 @@ class _Computed:
     def replace(self, name: str, arrays: Sequence[Array]) -> None:
         """Replace an initializer by nodes that compute it from the open sizes.
 
+        The shape operand of a single Reshape stays an initializer, with -1 for its changing size,
+        if only one size changes.
+
         Args:
             name: name of the initializer.
             arrays: values of the initializer for the three assignments of sizes.
+
+        Raises:
+            OnnxError: an element has no known formula, or there are more than 64 elements.
         """
         w = self.w
         rows = list(zip(*[a.reshape(-1).tolist() for a in arrays]))
@@ -307,9 +313,9 @@ def _formula(row: Sequence[float], n_symbols: int) -> Formula | None:
 def _fitted(values: Sequence[int], symbols: tuple[int, ...], inverse: bool) -> Formula | None:
     """Return the formula ``factor * product of sizes + added`` with three given values, or None.
 
-    `symbols` are the sizes in the product. With `inverse`, the values are reciprocals of the
-    constant. Only integer factors and addends are accepted, because the rounding of a division by a
-    size is not known.
+    `values` belong to the three rows of sizes in `_ASSIGNMENTS`; `symbols` are the sizes in the
+    product. With `inverse`, the values are reciprocals of the constant. Only integer factors and
+    addends are accepted, because the rounding of a division by a size is not known.
     """
     products = [int(np.prod([sizes[s] for s in symbols])) for sizes in _ASSIGNMENTS]
     factor = Fraction(values[1] - values[0], products[1] - products[0])

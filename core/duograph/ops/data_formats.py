@@ -42,8 +42,8 @@ def first_to_last(x: Tensor) -> Tensor:
 def spatial(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
     """Convert an int, n ints, or n + 2 ints in the older form (1, 1, ...) to n ints.
 
-    The older form has an int for the batch and the channels first. `name` and `what` name the
-    user's class and argument in errors.
+    The older form has an int for the batch and the channels first; these two are ignored. `name`
+    and `what` name the user's class and argument in errors.
     """
     if isinstance(value, (tuple, list)) and len(value) == n + 2:
         value = tuple(value)[2:]

@@ -121,7 +121,7 @@ class AdjustSaturation(Primitive):
     """Scaling of the saturation of an image: `AdjustSaturation()(image, scale)`."""
 
     def __call__(self, image: Tensor, scale: Tensor | float) -> Tensor:
-        """Return an RGB image whose saturations are multiplied by `scale` and clamped to [0, 1]."""
+        """Return an RGB image (..., 3), its saturations times `scale` and clamped to [0, 1]."""
         h, s, v = _to_hsv(*_channels("AdjustSaturation", image))
         return _joined(_to_rgb(h, minimum(maximum(s * scale, 0.0), 1.0), v), image)
 
@@ -205,7 +205,10 @@ class DataFormatVecPermute(Primitive):
 
 
 class CheckNumerics(Primitive):
-    """Return a Tensor unchanged, or raise if an element is not finite: `CheckNumerics()(x)`."""
+    """Return a Tensor unchanged; raise ValueError if an element is not finite.
+
+    `CheckNumerics()(x)`
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return `x` unchanged after checking that all elements are finite.

@@ -3,7 +3,8 @@
 A pass is a function from graph to graph; related passes share a module. A pass keeps the
 parameters, the number and order of the results, and every bit of their values. As an exception,
 passes of levels above O0 may change the order in which floats are summed and the sign of zeros.
-Every pass also rewrites the sub-graphs of nodes, each sub-graph only once. `execution.lower` runs
+Every pass also rewrites the sub-graphs of nodes, each sub-graph only once. `PIPELINE` lists the
+passes in order; those in `CLEANUP` run first, and again after some others. `execution.lower` runs
 the pipeline through `ir.optimizer`.
 
 How to add a rewrite:

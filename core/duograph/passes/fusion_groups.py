@@ -385,10 +385,10 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def used_outside(self, member: dict[int, Group]) -> set[int]:
-        """Return ids of the values that regions must return because something outside reads them.
+        """Return ids of the outputs and of the values read outside the region that computes them.
 
-        The reader may be an output of the graph, a node outside all regions or a node in another
-        region. `member` maps the position of a fused node to its region.
+        A region must return those of its own values that are among them. A node outside all regions
+        counts as a region of its own. `member` maps the position of a fused node to its region.
         """
         found = set(self.graph.outputs)
         for at, node in enumerate(self.graph.nodes):

@@ -113,6 +113,8 @@ def _without_effects(
 ) -> Value:
     """Return the next item of an iterator, after checking that computing it had no effect.
 
+    An effect is a change of a variable or object that existed before, or a graph node with effects.
+
     Args:
         ev: the evaluation.
         items: the iterator.
@@ -121,7 +123,8 @@ def _without_effects(
 
     Raises:
         StopIteration: there are no more items.
-        UnsupportedSyntaxError: computing the item has an effect, or raises an error.
+        UnsupportedSyntaxError: computing the item has an effect, or raises an error that is no
+        DuographError.
     """
     scopes = {id(frame.vars) for frame in ev.calls.frames}
     nodes, had_writes = len(ev.builder.nodes), ev.outside.has_writes

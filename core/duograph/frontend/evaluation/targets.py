@@ -132,7 +132,10 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
-    """Return the value that an augmented assignment binds to its target; change a list in place.
+    """Return the value that an augmented assignment binds to its target.
+
+    As in Python, a list, dict, set or NumPy array is changed in place and returned; for a tensor,
+    number or tuple the result is a new value.
 
     Args:
         ev: the evaluation.

@@ -203,8 +203,8 @@ class Bijector(Cell):
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Return the TransformedDistribution of a distribution, or call a function of the bijector.
 
-        The first argument is the distribution, or the name of the function, such as ``"forward"``,
-        which gets the other arguments.
+        The first argument is the distribution (others are then ignored), or the name of the
+        function, such as ``"forward"``, which gets the other arguments.
         """
         if args and isinstance(args[0], Distribution):
             return TransformedDistribution(self, args[0])
