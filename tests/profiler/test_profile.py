@@ -208,6 +208,20 @@ def test_the_disk_cache() -> None:
     assert "disk cache miss" not in found[1][0]
 
 
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_the_work_of_a_backend_belongs_to_the_line_of_the_user(with_stack: bool) -> None:
+    """Compilations, disk cache and kernels; the frames of duograph_cpu are not the user's."""
+    x, scale = operand("CPU", (5, 3)), float(time.time_ns() % 10**9)
+    with ms.profile(with_stack=with_stack) as p:
+        ms.jit(lambda a: ms.ops.tanh(a * scale) - a, jit_level="O1")(x)
+        ms.ops.exp(x).asnumpy()
+    records = p.records()
+    assert {"compile", "kernel", "copy"} <= {r.kind for r in records}
+    assert {file for r in records for file, _ in r.lines} == {__file__}
+    assert all(bool(r.stack) == with_stack for r in records)
+    assert not [f for r in records for f, _ in r.stack if "duograph_cpu" in pathlib.Path(f).parts]
+
+
 def test_memory_over_time() -> None:
     x = operand("CPU", (512, 512))
     with ms.profile(profile_memory=True) as p:
