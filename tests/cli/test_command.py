@@ -54,6 +54,11 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     (tmp_path / "binary.py").write_bytes(b"\x00\xff" * 9)
     (tmp_path / "folder").mkdir()
     (tmp_path / "fails.py").write_text("raise KeyError('no such row')\n")
+    (tmp_path / "imports.py").write_text("import broken\n")
+    (tmp_path / "opens.py").write_text("open('nowhere.bin')\n")
+    (tmp_path / "shapes.py").write_text(
+        "import duograph as ms\nx = ms.ops.ones((2, 3))\nms.ops.matmul(x, x)\n"
+    )
     (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
     (tmp_path / "bad.pt").write_bytes(b"\x80\x02}q\x00.")
     np.savez(tmp_path / "good.npz", weight=np.ones((2, 3), np.float32))
@@ -191,6 +196,12 @@ def test_a_mistake_is_said_in_one_line_without_traceback(line, status, said, scr
         assert told.startswith("duograph")
 
 
+def test_profile_asks_for_the_program_alone(capsys):
+    with pytest.raises(SystemExit):
+        main(["profile"])
+    assert capsys.readouterr().err.endswith("arguments are required: SCRIPT\n")
+
+
 @pytest.mark.parametrize("command", ["run", "profile"])
 @pytest.mark.parametrize(
     "file, said",
@@ -203,6 +214,25 @@ def test_what_python_cannot_compile_is_told_as_by_python(command, file, said, sc
     line = [sys.executable, "-m", "duograph.cli", command, file]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith(said) and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run opens.py", "profile opens.py", "show opens.py:f",
+                                     "run shapes.py", "profile shapes.py", "show shapes.py:f",
+                                     "profile imports.py", "show imports.py:f"])  # fmt: skip
+def test_an_error_of_the_program_has_its_traceback_and_no_other_frames(command, script):
+    line = [sys.executable, "-m", "duograph.cli", *command.split()]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    name = command.split()[1].partition(":")[0]
+    said = {
+        "opens.py": ("line 1, in <module>\n    open(", "FileNotFoundError: [Errno 2]"),
+        "shapes.py": ("line 3, in <module>\n    ms.ops.matmul(", "ShapeError: matmul: got"),
+        "imports.py": ("line 1, in <module>\n    import broken\n", "SyntaxError: "),
+    }[name]
+    assert done.returncode == 1
+    assert done.stderr.startswith('Traceback (most recent call last):\n  File "')
+    assert all(text in done.stderr for text in said)
+    frames = [text for text in done.stderr.splitlines() if text.startswith("  File ")]
+    assert len(frames) == (2 if name == "imports.py" else 1), done.stderr
 
 
 @pytest.mark.parametrize("options", ["--dtypes float99", "--quick -k no_such_case"])
