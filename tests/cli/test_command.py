@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 from cli_commands import COMMANDS
+from duograph.backend import registry
 from duograph.backend.health import Finding
 from duograph.cli import doctor, main
 
@@ -341,6 +342,7 @@ def test_plugins_lists_hooks_and_problems(site, device):
         ({}, 0, "ok   CPU compiler"),
         ({"CC": "no-such-compiler"}, 1, "BAD  CPU compiler"),
         ({"CC": "no-such-compiler"}, 1, "mend it: "),
+        ({"DUOGRAPH_DEVICE": "Abacus"}, 1, "mend it: unset DUOGRAPH_DEVICE"),
         ({"DUOGRAPH_JIT": "0"}, 0, "SLOW environment"),
         ({"DUOGRAPH_JIT": "0"}, 0, "mend it: unset DUOGRAPH_JIT"),
         ({"DUOGRAPH_CACHE_LIMIT": "0"}, 0, "SLOW disk cache"),
@@ -350,10 +352,20 @@ def test_doctor_finds_what_is_missing(environment, status, said, monkeypatch, ca
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(registry, "_default", None)  # which DUOGRAPH_DEVICE may change
     assert main(["doctor"]) == status
     assert said in capsys.readouterr().out
     assert main(["doctor", "--json"]) == status
     assert [Finding(**each) for each in json.loads(capsys.readouterr().out)] == doctor.findings()
+
+
+@pytest.mark.parametrize("limit, status", [("1", 0), ("0", 1)])
+def test_the_status_of_cache_info_says_whether_the_cache_is_used(limit, status, tmp_path):
+    environment = {**os.environ, "DUOGRAPH_CACHE_DIR": str(tmp_path), "DUOGRAPH_CACHE_LIMIT": limit}
+    line = [sys.executable, "-m", "duograph.cli", "cache", "info", "--json"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert (json.loads(done.stdout)["problem"] is None) == (status == 0)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
