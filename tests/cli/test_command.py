@@ -376,6 +376,22 @@ def test_completion_knows_the_subcommands(shell, capsys):
     assert all(name in said for name in ("doctor", "new-backend", "json"))
 
 
+def test_completion_offers_files(capsys):
+    pytest.importorskip("shtab", reason="shtab makes the scripts")
+    assert main(["completion", "zsh"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    wanted = {
+        "the program": "_files", "a file, folder or zip file": "_files",
+        "a function, method (Net.construct) or Cell": "_files",
+        "the file to read": "_files", "the file to write": "_files", "FILE": "_files",
+        "the JSON report of the later run": "_files", "FOLDER": "_files -/",
+        "folder to create": "_files -/",
+    }  # fmt: skip
+    for text, rule in wanted.items():
+        found = [line for line in said if f":{text}" in line]
+        assert found and all(line.endswith(f':{rule}"') for line in found), text
+
+
 @pytest.mark.parametrize("command", ["show slow.py:f", "profile --json slow.py"])
 def test_an_interrupt_ends_the_command_with_130(command, tmp_path):
     (tmp_path / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
