@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 from cli_commands import COMMANDS
+from duograph.backend import registry
 from duograph.backend.health import Finding
 from duograph.cli import doctor, main
 
@@ -54,6 +55,11 @@ def script(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     (tmp_path / "binary.py").write_bytes(b"\x00\xff" * 9)
     (tmp_path / "folder").mkdir()
     (tmp_path / "fails.py").write_text("raise KeyError('no such row')\n")
+    (tmp_path / "imports.py").write_text("import broken\n")
+    (tmp_path / "opens.py").write_text("open('nowhere.bin')\n")
+    (tmp_path / "shapes.py").write_text(
+        "import duograph as ms\nx = ms.ops.ones((2, 3))\nms.ops.matmul(x, x)\n"
+    )
     (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 40)
     (tmp_path / "bad.pt").write_bytes(b"\x80\x02}q\x00.")
     np.savez(tmp_path / "good.npz", weight=np.ones((2, 3), np.float32))
@@ -191,6 +197,12 @@ def test_a_mistake_is_said_in_one_line_without_traceback(line, status, said, scr
         assert told.startswith("duograph")
 
 
+def test_profile_asks_for_the_program_alone(capsys):
+    with pytest.raises(SystemExit):
+        main(["profile"])
+    assert capsys.readouterr().err.endswith("arguments are required: SCRIPT\n")
+
+
 @pytest.mark.parametrize("command", ["run", "profile"])
 @pytest.mark.parametrize(
     "file, said",
@@ -203,6 +215,25 @@ def test_what_python_cannot_compile_is_told_as_by_python(command, file, said, sc
     line = [sys.executable, "-m", "duograph.cli", command, file]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith(said) and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run opens.py", "profile opens.py", "show opens.py:f",
+                                     "run shapes.py", "profile shapes.py", "show shapes.py:f",
+                                     "profile imports.py", "show imports.py:f"])  # fmt: skip
+def test_an_error_of_the_program_has_its_traceback_and_no_other_frames(command, script):
+    line = [sys.executable, "-m", "duograph.cli", *command.split()]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    name = command.split()[1].partition(":")[0]
+    said = {
+        "opens.py": ("line 1, in <module>\n    open(", "FileNotFoundError: [Errno 2]"),
+        "shapes.py": ("line 3, in <module>\n    ms.ops.matmul(", "ShapeError: matmul: got"),
+        "imports.py": ("line 1, in <module>\n    import broken\n", "SyntaxError: "),
+    }[name]
+    assert done.returncode == 1
+    assert done.stderr.startswith('Traceback (most recent call last):\n  File "')
+    assert all(text in done.stderr for text in said)
+    frames = [text for text in done.stderr.splitlines() if text.startswith("  File ")]
+    assert len(frames) == (2 if name == "imports.py" else 1), done.stderr
 
 
 @pytest.mark.parametrize("options", ["--dtypes float99", "--quick -k no_such_case"])
@@ -311,6 +342,7 @@ def test_plugins_lists_hooks_and_problems(site, device):
         ({}, 0, "ok   CPU compiler"),
         ({"CC": "no-such-compiler"}, 1, "BAD  CPU compiler"),
         ({"CC": "no-such-compiler"}, 1, "mend it: "),
+        ({"DUOGRAPH_DEVICE": "Abacus"}, 1, "mend it: unset DUOGRAPH_DEVICE"),
         ({"DUOGRAPH_JIT": "0"}, 0, "SLOW environment"),
         ({"DUOGRAPH_JIT": "0"}, 0, "mend it: unset DUOGRAPH_JIT"),
         ({"DUOGRAPH_CACHE_LIMIT": "0"}, 0, "SLOW disk cache"),
@@ -320,10 +352,20 @@ def test_doctor_finds_what_is_missing(environment, status, said, monkeypatch, ca
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(registry, "_default", None)  # which DUOGRAPH_DEVICE may change
     assert main(["doctor"]) == status
     assert said in capsys.readouterr().out
     assert main(["doctor", "--json"]) == status
     assert [Finding(**each) for each in json.loads(capsys.readouterr().out)] == doctor.findings()
+
+
+@pytest.mark.parametrize("limit, status", [("1", 0), ("0", 1)])
+def test_the_status_of_cache_info_says_whether_the_cache_is_used(limit, status, tmp_path):
+    environment = {**os.environ, "DUOGRAPH_CACHE_DIR": str(tmp_path), "DUOGRAPH_CACHE_LIMIT": limit}
+    line = [sys.executable, "-m", "duograph.cli", "cache", "info", "--json"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert (json.loads(done.stdout)["problem"] is None) == (status == 0)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -332,6 +374,22 @@ def test_completion_knows_the_subcommands(shell, capsys):
     assert main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in ("doctor", "new-backend", "json"))
+
+
+def test_completion_offers_files(capsys):
+    pytest.importorskip("shtab", reason="shtab makes the scripts")
+    assert main(["completion", "zsh"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    wanted = {
+        "the program": "_files", "a file, folder or zip file": "_files",
+        "a function, method (Net.construct) or Cell": "_files",
+        "the file to read": "_files", "the file to write": "_files", "FILE": "_files",
+        "the JSON report of the later run": "_files", "FOLDER": "_files -/",
+        "folder to create": "_files -/",
+    }  # fmt: skip
+    for text, rule in wanted.items():
+        found = [line for line in said if f":{text}" in line]
+        assert found and all(line.endswith(f':{rule}"') for line in found), text
 
 
 @pytest.mark.parametrize("command", ["show slow.py:f", "profile --json slow.py"])

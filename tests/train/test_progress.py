@@ -129,7 +129,7 @@ def test_disabled_monitor_writes_nothing() -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_picture_of_metrics(tmp_path: pathlib.Path, suffix: str) -> None:
-    plot = MetricsPlot(tmp_path / f"metrics{suffix}")
+    plot = MetricsPlot(tmp_path / "new" / f"metrics{suffix}")  # the folder is created
     model({"accuracy", "loss"}).fit(4, Data(3), Data(2), valid_frequency=2, callbacks=[plot])
     assert {k: len(v) for k, v in plot.history.items()} == {
         "net_output": 4, "accuracy": 2, "loss": 2,

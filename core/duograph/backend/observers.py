@@ -523,10 +523,19 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _OwnFiles(dict[str, bool]):
-    """Table from file name to whether the file belongs to duograph; computed at first use."""
+    """Table from file name to whether the file belongs to duograph; computed at first use.
+
+    Packages with names such as duograph_cpu belong to it, as in tracebacks: backends and plugins.
+    """
 
     def __missing__(self, file: str) -> bool:
-        own = file.startswith((_ROOT, "<duograph", "<frozen", contextlib.__file__))
+        folders = [
+            os.path.join(folder, "")
+            for name, module in list(sys.modules.items())
+            if name.startswith("duograph_") and "." not in name
+            for folder in getattr(module, "__path__", ())
+        ]
+        own = file.startswith((_ROOT, *folders, "<duograph", "<frozen", contextlib.__file__))
         self[file] = own
         return own
 

@@ -40,11 +40,12 @@ def _run(options: argparse.Namespace) -> int:
             noun = "entry" if count == 1 else "entries"
             sys.stdout.write(f"removed {count} {noun} from {facts()['path']}\n")
         return 0
+    found = facts()
     if options.json:
-        print_json(facts())
+        print_json(found)
     else:
-        sys.stdout.write(_text() + "\n")
-    return 0
+        sys.stdout.write(_text(found) + "\n")
+    return 0 if found["problem"] is None else 1
 
 
 def facts() -> dict[str, Any]:
@@ -60,8 +61,7 @@ def facts() -> dict[str, Any]:
     return {**found._asdict(), "path": None if found.path is None else str(found.path)}
 
 
-def _text() -> str:
-    found = facts()
+def _text(found: dict[str, Any]) -> str:
     lines = [f"path     {found['path']}", f"entries  {found['entries']}"]
     for name in ("bytes", "limit"):
         short = f" ({size_text(found[name])})" if found[name] >= 1024 else ""

@@ -73,6 +73,10 @@ def _default() -> list[Finding]:
     try:
         device = registry.current_device()
     except DuographError as error:
+        wanted = os.environ.get("DUOGRAPH_DEVICE")
+        if wanted:
+            text = f"DUOGRAPH_DEVICE={wanted} cannot be used: {error}"
+            return [Finding("device", "bad", text, "unset DUOGRAPH_DEVICE")]
         return [Finding("device", "bad", str(error), "pip install --force-reinstall duograph")]
     return [Finding("device", "good", f"{device} is used by default")]
 

@@ -11,6 +11,7 @@ import dataclasses
 import sys
 
 from .. import run as program_runner
+from ..errors import DuographError
 from ..profiler import profile
 from ..profiler.tables import GROUPS, SORTS
 from .command import CommandError, Commands, UsageError, command, print_json
@@ -45,7 +46,10 @@ def add(commands: Commands) -> None:
     )
     made.add_argument("--trace", metavar="FILE", help="also write a trace for Perfetto or Chrome")
     made.add_argument("script", metavar="SCRIPT", help="the program")
-    made.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="its own")
+    rest = made.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="its own"
+    )
+    rest.required = False  # older versions of Python would name it where SCRIPT is missing
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -57,7 +61,8 @@ def _run(options: argparse.Namespace) -> int:
         UsageError: there is no such program, it cannot be read, the number of rows is negative, or
             the trace cannot be written there.
         CommandError: the trace cannot be written.
-        SystemExit, Exception: raised by the program.
+        SystemExit, Exception: raised by the program; not an error of duograph or the system, whose
+            traceback is printed here.
     """
     problem = program_runner.problem_of(options.script)
     if options.trace:
@@ -70,9 +75,24 @@ def _run(options: argparse.Namespace) -> int:
     finished = profile(start_profile=False)
     try:
         with out, finished:
-            return program_runner.main([options.script, *options.arguments])
+            return _run_program([options.script, *options.arguments])
     finally:
         _report(finished, options)
+
+
+def _run_program(words: list[str]) -> int:
+    """Run a program with its arguments as `duograph run` does; return the exit status.
+
+    `cli.main` would take errors of duograph and the system for those of this command and print one
+    line, so their tracebacks are printed here, as Python prints those of the others.
+    """
+    try:
+        return program_runner.main(words)
+    except BrokenPipeError:  # nobody reads what the program prints
+        raise
+    except (DuographError, OSError) as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
 
 
 def _report(finished: profile, options: argparse.Namespace) -> None:

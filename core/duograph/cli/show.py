@@ -27,6 +27,7 @@ from ..placement import device_of
 from ..run import output_problem
 from ..status_line import status_line
 from ..tensor import Tensor
+from ..tracebacks import prepare_for_printing
 from .command import CommandError, Commands, UsageError, command, print_json
 
 __all__ = ["add"]
@@ -133,7 +134,7 @@ def _run_script(script: str, arguments: list[str], name: str) -> dict[str, objec
 
     Raises:
         SystemExit: with status 1, after an error of the script was printed.
-        UsageError: the script has a syntax error.
+        UsageError: the script, not a module that it imports, has a syntax error.
     """
     sys.argv[:] = [script, *arguments]
     sys.path[:1] = [os.path.dirname(os.path.realpath(script))]
@@ -141,15 +142,12 @@ def _run_script(script: str, arguments: list[str], name: str) -> dict[str, objec
         return runpy.run_path(script, run_name=name)
     except SystemExit as error:
         return _globals_of(error, script)
-    except SyntaxError as error:
-        at = script if error.lineno is None else f"{script}:{error.lineno}"
-        raise UsageError(f"{at}: {error.msg}") from None
     except Exception as error:  # noqa: BLE001 (a script may raise anything; it is printed)
-        frames = traceback.extract_tb(error.__traceback__)
-        own = next((k for k, f in enumerate(frames) if f.filename == script), len(frames))
-        sys.stderr.write("Traceback (most recent call last):\n")
-        sys.stderr.writelines(traceback.format_list(frames[own:]))
-        sys.stderr.writelines(traceback.format_exception_only(error))
+        if isinstance(error, SyntaxError) and error.filename in (None, script):
+            at = script if error.lineno is None else f"{script}:{error.lineno}"
+            raise UsageError(f"{at}: {error.msg}") from None
+        prepare_for_printing(error)
+        traceback.print_exception(error)
         raise SystemExit(1) from None
 
 

@@ -729,9 +729,10 @@
   function showMemory() {
     const memory = program().memory, panel = $("view-memory");
     if (!memory) {
-      panel.replaceChildren(make("p", {class: "hint"}, "There is no memory plan: the program runs "
-        + "step by step, and each value has memory of its own while it is needed. "
-        + program().notes.filter(note => note.includes("step by step")).join("; ")));
+      panel.replaceChildren(make("p", {class: "hint"}, "There is no memory plan: each value has "
+        + "memory of its own while it is needed, as the program "
+        + (program().notes.find(note => note.startsWith("runs step by step"))
+          || "runs step by step") + "."));
       return;
     }
     const tile = (value, words) => make("div", {}, make("b", {}, value), make("span", {}, words));

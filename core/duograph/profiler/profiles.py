@@ -355,7 +355,7 @@ class profile:
                 once per machine, which takes a second.
 
         Raises:
-            ValueError: `by` or `sort` is another string.
+            ValueError: `by` or `sort` is another string, or `rows` no number of rows.
         """
         found = self.rows(by, sort, roofline)
         text = table_text(found, self.seconds, by, rows)

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from ..backend.observers import Work
@@ -210,7 +211,12 @@ def table_text(rows: Sequence[Row], whole: float, title: str, most: int | None) 
         whole: the time in seconds that counts as 100 %.
         title: heading of the first column.
         most: number of rows to show; None shows all.
+
+    Raises:
+        ValueError: `most` is no number of rows.
     """
+    if most is not None and (not isinstance(most, Integral) or most < 0):
+        raise ArgumentValueError(f"table: got rows={most!r}; wanted 0, a larger int, or None")
     shown = rows if most is None else rows[:most]
     devices = {row.device for row in rows if row.device}
     heads = [title, "calls", "ms", "%", "us/call", "longest us", "MB", "GB/s", "GFLOP/s"]

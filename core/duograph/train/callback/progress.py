@@ -248,7 +248,8 @@ class MetricsPlot(History):
     `Model.fit`. `history` has the numbers, as in `History`.
 
     Args:
-        path: file to write; the suffix chooses the format, such as ``.png`` or ``.svg``.
+        path: file to write; the suffix chooses the format, such as ``.png`` or ``.svg``. A folder
+            that does not exist is created when training begins.
 
     Raises:
         TypeError: `path` is no path.
@@ -284,6 +285,7 @@ class MetricsPlot(History):
     def begin(self, run_context: RunContext) -> None:
         super().begin(run_context)
         self._epochs = {}
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # not at the end of a long training
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         before = {k: len(v) for k, v in self.history.items()}
