@@ -18,6 +18,7 @@ from ._locks import new_lock
 if TYPE_CHECKING:
     from .autodiff.tape import Cotangent, LeafListener, Node
     from .backend.codegen.expression import Expr
+    from .compiler.explain import Explanation
     from .nn.cell import Cell
     from .op import Op
     from .op_calls import Builder, Function
@@ -40,6 +41,10 @@ class CellCompiler(Protocol):
     def compile_cell(
         self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /
     ) -> None: ...
+
+    def explain_cell(
+        self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /
+    ) -> Explanation: ...
 
     def show_cell(
         self, cell: Cell, args: tuple[object, ...], kwargs: dict[str, object], /

@@ -65,6 +65,91 @@ def chained():
 # ---- the data ------------------------------------------------------------------------------------
 
 
+TEXTS = {
+    "branch and layers": (predict, (8, 16), (8, 16)),
+    "fused": (chain, (8, 16), (8, 16)),
+    "level O0": (plain, (3,)),
+}
+
+
+@pytest.mark.parametrize("function, shapes", [(f, s) for f, *s in TEXTS.values()], ids=TEXTS)
+def test_the_text_form_has_what_the_page_has(function, shapes, tmp_path):
+    """Every value of the page's data is in the text, except those that only pictures use."""
+    page = function.show(*[tensor(*shape) for shape in shapes])
+    text, data = page.text(), data_of(page)
+    assert page.save(tmp_path / "page.txt").read_text() == text
+    wanted = [data["facts"]["name"], data["facts"]["arguments"], data["facts"]["level"]]
+    wanted += [line.strip() for part in data["sources"] for line in part["lines"]]
+    for capture in data["facts"]["captures"]:
+        wanted.append(f"{capture['name']} = {capture['value']}: {capture['guard']}")
+    for program in data["programs"]:
+        wanted += [program["title"], *program["notes"]]
+        wanted += [stage["pass"] for stage in program["stages"]]
+        for stage in (program["stages"][0], program["stages"][-1]):
+            for head, _, results, *_ in stage["graph"]["n"]:
+                op, attributes, types, file, line, *_ = data["heads"][head]
+                wanted += [op, attributes, *types, *[f"%{i} = " for i in results if len(types) < 2]]
+                wanted += [f"{data['files'][file]}:{line}"] if file >= 0 else []
+            wanted += [each["why"] for each in stage.get("fusion", ())]
+        for kernel in program["kernels"]:
+            wanted += [line.strip() for line in kernel["source"].splitlines()]
+        if program["memory"] is not None:
+            wanted.append(f"an arena of {program['memory']['arena']} bytes")
+            wanted += [f"bytes {block['offset']} to " for block in program["memory"]["blocks"]]
+        wanted += [f"{1e6 * seconds:.1f} us" for seconds in program["times"].values()]
+    wanted.append(data["gradient"])
+    assert [each for each in wanted if each not in text] == []
+    titles = [line for line in text.splitlines() if line.startswith("=== ")]
+    assert len(titles) == (3 if not data["gradient"] else 1)
+
+
+def test_explain_tells_all_that_the_page_shows():
+    said = chain.explain(tensor(8, 16), tensor(8, 16))
+    wanted = chain.show(tensor(8, 16), tensor(8, 16)).text()
+    no_times = re.compile(r",? ?#? ?\d+\.\d us|compiled in .*")
+    assert no_times.sub("", said.details()) == no_times.sub("", wanted)
+
+
+def test_explain_of_a_cell(tmp_path):
+    layer = nn.Dense(3, 2)
+    said = layer.explain(tensor(4, 3))
+    assert said.reads == ["weight", "bias"]
+    assert all("\n" not in c.value for c in said.facts.captures)
+    text = said.details()
+    assert "Dense.construct, compiled for" in text and "Gradient: backward" in text
+    assert text.splitlines()[0] == layer.show(tensor(4, 3)).text().splitlines()[0]
+
+
+def test_the_text_names_calls_of_python_loops_and_recursion():
+    @ms.jit
+    def descend(n, x):
+        return x if n < 1 else descend(n - 1, x * 2)
+
+    @ms.jit
+    def run(x):
+        k = ms.Tensor(0)
+        while k < 3:
+            k = k + 1
+            x = x + 1
+        print("said", x)
+        return descend(ms.Tensor(2), x)
+
+    text = run.explain(tensor(2)).details()
+    line = run.__wrapped__.__code__.co_firstlineno + 6
+    assert re.search(rf"print \(\S*test_page.py:{line} in ", text)
+    assert "body:" in text and "function descend" in text and "call descend" in text
+
+
+@pytest.mark.filterwarnings("ignore:.*runs line by line")
+def test_the_text_says_why_a_function_runs_line_by_line():
+    @ms.jit
+    def run(x):
+        return x * float(np.asarray(x.asnumpy().sum()).item()) if x.sum() > 0 else np.ones(2)
+
+    text = run.explain(tensor(2)).details()
+    assert "runs line by line: " in text and "===" not in text
+
+
 def test_the_page_has_the_facts_of_explain(predicted):
     found = data_of(predicted)["facts"]
     said = predict.explain(tensor(8, 16), tensor(8, 16))

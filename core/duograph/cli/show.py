@@ -69,7 +69,10 @@ def add(commands: Commands) -> None:
         "names are known, or types such as float32[8,3]",
     )
     made.add_argument(
-        "-o", "--output", metavar="FILE", help="the page (default: FUNCTION.html; - is stdout)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the page (default: FUNCTION.html; FILE.txt: its text; - is stdout)",
     )
     made.add_argument("--open", action="store_true", help="open the page in a browser")
     made.add_argument("--device", metavar="NAME", help="use this device, such as CPU or CUDA:1")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from .decorator import jit, ms_function
 from .function import JitFunction, created_functions, jit_stats
-from .modes import compile_cell, graph_call, show_cell
+from .modes import compile_cell, explain_cell, graph_call, show_cell
 from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
 
 __all__ = [
@@ -37,5 +37,6 @@ __all__ = [
     "no_inline",
     "compile_cell",
     "graph_call",
+    "explain_cell",
     "show_cell",
 ]

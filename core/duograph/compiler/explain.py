@@ -8,7 +8,7 @@ compiles or runs a program.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 
 from ..frontend.libraries import is_framework, is_user_function
@@ -16,7 +16,7 @@ from ..frontend.state.captures import Capture
 from ..frontend.state.journal import MISSING
 from ..ir.control import host_call
 from ..ir.graph import Graph, GraphNode
-from ..pages import notebook
+from ..pages import Page, notebook
 from ..tensor import Tensor
 from .compiled_program import CompiledProgram
 from .key import JitKey
@@ -188,7 +188,9 @@ def _capture_fact(c: Capture) -> CaptureFact:
 
 
 class Explanation:
-    """A report on a function compiled for one signature; `str()` formats it for people.
+    """A report on a function compiled for one signature; `str()` formats its main facts.
+
+    `details()` returns everything that the page of `show` has, as text.
 
     Attributes:
         facts: the contents of all other attributes as plain data.
@@ -200,8 +202,15 @@ class Explanation:
         graph: the graph before optimisation; None if the function runs uncompiled.
     """
 
-    def __init__(self, facts: Facts, key: JitKey, program: CompiledProgram | None) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        key: JitKey,
+        program: CompiledProgram | None,
+        page: Callable[[], Page],
+    ) -> None:
         self.facts = facts
+        self._page = page
         self.key = key
         self.name = facts.name
         self.line_by_line = facts.line_by_line
@@ -219,6 +228,24 @@ class Explanation:
         self.captures: list[tuple[str, object]] = []
         if program is not None:
             self.captures = [(c.label, c.value) for c in _of_user(program)]
+
+    def details(self) -> str:
+        """Return all that the page of `show` says, as text.
+
+        That is the source, the graph before and after the passes with types, effects and source
+        lines, what each pass changed, the guard of each capture, why nodes were fused or not, the
+        generated kernels, the memory plan, the time of each node if the function has no side
+        effects, and the graphs of the gradient.
+
+        Examples:
+            >>> import duograph as ms
+            >>> @ms.jit
+            ... def double(x):
+            ...     return x + x
+            >>> print(double.explain(ms.Tensor([1.0, 2.0])).details().splitlines()[0])
+            double, compiled for (float32[2]@CPU:0,)
+        """
+        return self._page().text()
 
     def __str__(self) -> str:
         facts = self.facts
@@ -295,4 +322,5 @@ def tensor_name(value: Tensor) -> str:
 
 def _short(value: object) -> str:
     text = f"module {value.__name__}" if isinstance(value, ModuleType) else repr(value)
+    text = " ".join(text.split())  # the text of a Cell has several lines
     return text if len(text) < 40 else text[:37] + "..."

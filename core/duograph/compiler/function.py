@@ -473,7 +473,8 @@ class JitFunction:
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         sizes = call.cache.symbolic.describe(call.key)
         facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes)
-        return Explanation(facts, call.key, program)
+        slots = call.slots
+        return Explanation(facts, call.key, program, lambda: self.page_of(call.key, entry, slots))
 
     def show(self, *args: Value, **kwargs: Value) -> Page:
         """Return an HTML page about the function compiled for these arguments.

@@ -13,10 +13,11 @@ from ..context import GRAPH_MODE, settings
 from ..frontend.types import Args, Kwargs, Value
 from ..nn.cell import Cell
 from ..pages import Page
+from .explain import Explanation
 from .function import JitFunction
 from .options import JitConfig
 
-__all__ = ["graph_call", "compile_cell", "show_cell", "signature_of"]
+__all__ = ["graph_call", "compile_cell", "explain_cell", "show_cell", "signature_of"]
 
 
 def _function(cell: Cell) -> JitFunction:
@@ -89,6 +90,11 @@ def compile_cell(cell: Cell, args: Args, kwargs: Kwargs) -> None:
     function.compile(*args, **kwargs)
     cell.__dict__["_compiled"] = function
     cell.__dict__["_plain"] = False
+
+
+def explain_cell(cell: Cell, args: Args, kwargs: Kwargs) -> Explanation:
+    """Return the report on a Cell, compiled for the given arguments (`Cell.explain`)."""
+    return _function(cell).explain(*args, **kwargs)
 
 
 def show_cell(cell: Cell, args: Args, kwargs: Kwargs) -> Page:

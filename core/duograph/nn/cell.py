@@ -29,6 +29,7 @@ from ._members import Members
 from ._state import KeepsState
 
 if TYPE_CHECKING:
+    from ..compiler.explain import Explanation
     from ..compiler.options import JitConfig
     from ..pages import Page
 
@@ -491,7 +492,7 @@ class Cell(KeepsState):
     def phase(self) -> str:
         """The mode of this Cell: ``"train"``, or ``"predict"`` after `set_train(False)`.
 
-            Older programs set it to a string, which stays until the next `set_train`; nothing depends
+        Older programs set it to a string, which stays until the next `set_train`; nothing depends
         on it.
         """
         return self.__dict__.get("_phase", "train")
@@ -541,6 +542,19 @@ class Cell(KeepsState):
         make = runtime_state.load_compiler().JitConfig.of
         self._jit_config = make("set_jit_config", jit_config)
         self._forget_graph()
+
+    def explain(self, *args: object, **kwargs: object) -> Explanation:
+        """Return a report on this Cell compiled for the given arguments; see `show`.
+
+        It is that of the `explain` of a compiled function: `str()` formats it, and its method
+        `details` returns everything that the page of `show` has, as text.
+
+        Examples:
+            >>> import duograph as ms
+            >>> print(ms.nn.ReLU().explain(ms.Tensor([1.0])).host_calls)
+            []
+        """
+        return runtime_state.load_compiler().explain_cell(self, args, kwargs)
 
     def show(self, *args: object, **kwargs: object) -> Page:
         """Return an HTML page about this Cell compiled for the given arguments (`Page`).

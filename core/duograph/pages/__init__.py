@@ -11,6 +11,10 @@ import functools
 import html
 import json
 import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from .text import page_text
 
 __all__ = ["Page", "render"]
 
@@ -33,8 +37,9 @@ class Page:
         '<!doctype html>'
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, data: Mapping[str, Any]) -> None:
         self._text = text
+        self._data = data
 
     def __str__(self) -> str:
         return self._text
@@ -46,14 +51,31 @@ class Page:
         framed = html.escape(self._text, quote=True)
         return f'<iframe style="width:100%;height:800px;border:0" srcdoc="{framed}"></iframe>'
 
+    def text(self) -> str:
+        """Return what the page shows as plain text, such as for a terminal; pictures are left out.
+
+        Examples:
+            >>> import duograph as ms
+            >>> @ms.jit
+            ... def double(x):
+            ...     return x + x
+            >>> text = double.show(ms.Tensor([1.0, 2.0])).text()
+            >>> print(text.splitlines()[0])
+            double, compiled for (float32[2]@CPU:0,)
+        """
+        return page_text(self._data)
+
     def save(self, path: str | pathlib.Path) -> pathlib.Path:
         """Write the page to a file, which is replaced, and return its path.
+
+        A path that ends in ``.txt`` gets the text form.
 
         Raises:
             OSError: the file cannot be written.
         """
         path = pathlib.Path(path)
-        path.write_text(self._text, encoding="utf-8")
+        text = self.text() if path.suffix == ".txt" else self._text
+        path.write_text(text, encoding="utf-8")
         return path
 
     def open(self, path: str | pathlib.Path) -> bool:
@@ -87,4 +109,4 @@ def render(title: str, data: dict[str, object]) -> Page:
         "SCRIPT": "\n".join(_file(name) for name in SCRIPTS),
     }
     pieces = _file("page.html").split("$$")  # text and names of parts alternate
-    return Page("".join(parts[p] if k % 2 else p for k, p in enumerate(pieces)))
+    return Page("".join(parts[p] if k % 2 else p for k, p in enumerate(pieces)), data)
