@@ -21,6 +21,7 @@ from .backend.protocol import Backend, Handle
 from .dtype import DType
 from .errors import DeviceError, DTypeError
 from .runtime_state import runtime_state, thread_state
+from .status_line import status_line
 from .types import Device
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def release(handle: Handle) -> None:
         cached: CachedValues | None = ref()
         if cached is not None:
             cached.drop()
+
+
+# From so many values on, a line on the terminal says that they are made: it takes up to a second.
+_MANY = 1 << 22
 
 
 class Arriving:
@@ -93,7 +98,11 @@ def materialise(t: Tensor) -> None:
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
-        made = init(array) if callable(init) else array
+        if array.size < _MANY or not callable(init):
+            made = init(array) if callable(init) else array
+        else:
+            with status_line(f"making {array.size:,} initial values"):
+                made = init(array)
         t._buf = np.ascontiguousarray(array if made is None else made, t._type.dtype.np).reshape(
             t._type.shape
         )

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from duograph import dataset, launcher, mindrecord, status_line
 from duograph.cli import bench
+from duograph.common.initializer import initializer
 from duograph.status_line import StatusLine, counted, duration_text, size_text
 from duograph.status_line import status_line as shown
 
@@ -209,7 +210,19 @@ def profiled(folder: str) -> None:
     p.export_chrome_trace(f"{folder}/trace.json")
 
 
+def made(size: int) -> ms.Tensor:
+    value = initializer("normal", (size,), ms.float32)
+    value.init_data()
+    return value
+
+
 OPERATIONS = {
+    "read values": (saved, "reading the values for .*/net.ckpt: 2 values"),
+    "initial value": (lambda f: made(1 << 22), "making 4,194,304 initial values"),
+    "Parameters": (
+        lambda f: ms.nn.Dense(3, 2).init_parameters_data(),
+        "initialising Parameters: 8 values",
+    ),
     "save ckpt": (saved, "saving .*/net.ckpt"),
     "save safetensors": (lambda f: saved(f, "safetensors"), "saving .*/net.safetensors"),
     "load ckpt": (lambda f: ms.load_checkpoint(saved(f)), "loading .*/net.ckpt"),

@@ -21,6 +21,7 @@ from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..option_checks import check_options
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
+from ..status_line import counted, status_line
 from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
 from . import _calls, _hooks, _sharding, _tree
@@ -390,7 +391,10 @@ class Cell(KeepsState):
         Returns a dict from each Parameter to itself. `auto_parallel_mode` has no effect.
         """
         check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
-        return {p: p.init_data() for p in self.get_parameters()}
+        parameters = list(self.get_parameters())
+        total = sum(p.size for p in parameters)
+        with status_line("initialising Parameters", total, "values") as line:
+            return {p: p.init_data() for p in counted(parameters, line, lambda p: p.size)}
 
     # ---- children -------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from ...nn._tree import StateMismatch
 from ...nn.cell import Cell
 from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
-from ...status_line import status_line
+from ...status_line import counted, status_line
 from ...tensor import Tensor
 from .. import _background_saves, _checkpoint_file
 from .._encryption import Secret, secret_of
@@ -98,8 +98,10 @@ def save_checkpoint(
     path = _with_suffix(ckpt_file_name, format)
     _background_saves.raise_failures()
     entries: dict[str, _checkpoint_file.Entry] = {}
-    for name, value in _entries(save_obj):
-        if choice_func is None or choice_func(name):
+    wanted = [(n, v) for n, v in _entries(save_obj) if choice_func is None or choice_func(n)]
+    # reading a value waits for its device, and a Parameter without a value is initialised
+    with status_line(f"reading the values for {path}", len(wanted), "values") as line:
+        for name, value in counted(wanted, line):
             if isinstance(value, Parameter) and value.part is not None:
                 raise ArgumentValueError(
                     f"save_checkpoint: {name} holds the part of rank {value.part.rank} of "
