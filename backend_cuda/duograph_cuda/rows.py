@@ -70,7 +70,11 @@ class Division(NamedTuple):
 
 
 def division_of(n: int, dtype: DType) -> Division:
-    """Return how a row of n elements of a dtype is divided among threads."""
+    """Return how many threads share a row of n elements, and how many vectors each loads together.
+
+    A vector has 16 bytes. The result also says whether the row's length is a multiple of a vector's
+    length, and whether the threads loop over the row.
+    """
     v = 16 // dtype.itemsize
     edges = n % v != 0
     lanes = 16 if edges else 8  # the elements outside of the vectors need as many threads

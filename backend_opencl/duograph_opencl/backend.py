@@ -30,7 +30,10 @@ _NO_PLATFORM = (
 
 
 class OpenCL(GridBackend):
-    """The OpenCL backend, which uses all OpenCL devices that run a test kernel correctly."""
+    """The OpenCL backend, which uses all OpenCL devices that run a test kernel correctly.
+
+    `DUOGRAPH_OPENCL_DEVICE` restricts it to devices whose name or platform name contains its text.
+    """
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)

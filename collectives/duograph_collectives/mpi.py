@@ -143,7 +143,8 @@ _LARGE = 32001  # tag of the messages of a large all_to_all
 def _world() -> Communicator:
     """Initialise MPI; return the communicator of all ranks.
 
-    After the call, an uncaught exception of one rank ends all ranks.
+    After the call, an uncaught exception of one rank ends all ranks, except in an interactive
+    session. MPI is ended at exit, which waits for the other ranks.
     """
     import mpi4py  # only where ranks are connected
 

@@ -110,7 +110,8 @@ class RecursivePair:
     ) -> None:
         """Build the graph of the backward function `named` for cotangents of the given statuses.
 
-        The arguments `present` and `seeded` are those of `backward`.
+        A status is ABSENT, PRESENT, NEUTRAL or GARBAGE. `present` has, for each result, that of its
+        cotangent; `seeded`, for each parameter, that of a cotangent to which the function adds.
         """
         halves = self.joint.halves(present, seeded)
         types = self.joint.graph.types

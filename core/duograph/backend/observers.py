@@ -332,8 +332,8 @@ def _is_own(observer: Observer) -> bool:
 def _safely(observer: Observer) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return an observer's methods `take` and `take_program`, wrapped so that they cannot raise.
 
-    Only the methods of a plugin's observer are wrapped; those of duograph's own observers are
-    returned unchanged.
+    If a wrapped method raises, its observer is removed, with a warning. Only the methods of a
+    plugin's observer are wrapped; those of duograph's own observers are returned unchanged.
     """
     if _is_own(observer):
         return observer.take, observer.take_program

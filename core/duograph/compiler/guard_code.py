@@ -82,7 +82,9 @@ class StateChanged(Exception):
 
 
 class IdentityCheck:
-    """Checks that dictionary entries and list items are the same objects as at compile time.
+    """Generates checks that dictionary entries and list items are the objects of compile time.
+
+    `test` makes a function that only checks, `call` one that checks and then runs the program.
 
     Args:
         lookups: tuples (dictionary, key, object that was found there).

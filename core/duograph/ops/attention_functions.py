@@ -200,8 +200,11 @@ def _with_heads(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reshape query, key and value with features in one axis (the last) to (..., heads, features).
 
-    `heads` is the number of query heads. The size of a head, which follows from it, determines the
-    number of key and value heads.
+    All three are 3-d. `heads` is the number of query heads. The size of a head, which follows from
+    it, determines the number of key and value heads.
+
+    Raises:
+        ShapeError: features that are not divisible by `heads`, or by the size of a head.
     """
     hidden = query.shape[2]
     if hidden % heads:

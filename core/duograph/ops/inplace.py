@@ -138,6 +138,11 @@ def clamp_(
     """Limit every element to [min, max], in place; returns the tensor.
 
     A bound of None means no bound.
+
+    Raises:
+        ValueError: both bounds are None, or one would broadcast the tensor to another shape.
+        TypeError: the tensor is complex, or a bound is of a higher kind of dtype, such as a
+            floating one for an integer tensor.
     """
     return write(input, combinations.clamp.public(input, min, max), "clamp_")
 

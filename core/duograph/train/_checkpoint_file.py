@@ -162,7 +162,7 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
 
 
 def _content(path: str) -> bytes:
-    """Return the content of a file; a terminal shows how far a large one is."""
+    """Return the content of a file; a terminal shows the progress if it takes over a second."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         with status_line(f"loading {path}", size, "bytes") as line:

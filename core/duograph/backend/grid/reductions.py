@@ -345,7 +345,10 @@ class _Reduction:
         return k.launch(ceil_div(self.step.size, rows), size=(lanes * rows,))
 
     def start_columns(self) -> None:
-        """Append the definition of the array `column`: one accumulator per column of a pack."""
+        """Append the array `column`: an initialised accumulator for each element of a pack.
+
+        A pack is a run of adjacent elements that a work item reads together.
+        """
         self.k.line(
             f"{self.acc} column[{self.width}];",
             "DG_UNROLL",

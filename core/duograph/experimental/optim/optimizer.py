@@ -168,7 +168,7 @@ class Optimizer(Cell):
         Groups that are added later extend the attribute of that name.
 
         Args:
-            name: name of the attribute that holds the state.
+            name: name of the attribute to which the caller assigns the result.
             init: initial value, or the name of an initialiser.
             only_if: name of a setting; only Parameters of groups in which it is true get the state.
                 None for all.

@@ -85,10 +85,11 @@ def _note_class(ev: Evaluation, x: Value) -> None:
 
 
 def _decides_itself(kinds: Value, kind: type) -> bool:
-    """Return whether a metaclass, such as `ABCMeta`, may override `isinstance` for a class.
+    """Return whether a metaclass, such as `ABCMeta`, may change its answer to `isinstance` later.
 
-    `kinds` is the class, or a tuple of classes; `kind` is the class that is compared with them. The
-    answer of a library's class does not change for a class that is not the user's.
+    `kinds` is the class that is asked, or a tuple of classes; `kind` is the class that is compared
+    with them. The answer may change if the asked class has a metaclass other than `type` and is the
+    user's, or if it has one, is not duograph's, and `kind` is the user's.
     """
     users = is_users_class(kind)
     return any(

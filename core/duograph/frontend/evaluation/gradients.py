@@ -354,7 +354,12 @@ def _differentiated_outputs(
 
 
 def _linearized(graph: Graph, n_inputs: int, n_outputs: int) -> Linearized:
-    """Return a graph linearised with respect to its first inputs, for its first outputs."""
+    """Return the forward graph, with residuals, and the backward graph of a graph.
+
+    The backward graph takes the residuals and the cotangents of the first `n_outputs` outputs; it
+    returns cotangents of those of the first `n_inputs` inputs that have one (see `Linearized.wrt`).
+    Raises UnsupportedSyntaxError if compiled code cannot compute the gradient.
+    """
     wanted = [i < n_inputs for i in range(graph.n_params)]
     present = [i < n_outputs for i in range(len(graph.outputs))]
     try:

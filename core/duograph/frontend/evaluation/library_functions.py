@@ -1,7 +1,8 @@
-"""Replacements, for compiled code, of functions of the standard library that call the user's code.
+"""Replacements, for compiled code, of `fields`, `asdict`, `astuple` and `replace` of `dataclasses`.
 
-They register in `dispatch.REPLACEMENTS`. A function without a replacement runs while compiling, or
-in Python when the graph runs; nothing of the user's may run there unseen.
+They register in `dispatch.REPLACEMENTS`. They record the fields of the user's dataclasses, for the
+guard to compare; `replace` also traces the call of the class. A function without a replacement runs
+while compiling, or in Python when the graph runs; nothing of the user's may run there unseen.
 """
 
 from __future__ import annotations

@@ -136,7 +136,9 @@ class Capture:
     def agrees(self, now: Value, was: Value = MISSING) -> bool:
         """Return whether the value `now` counts as equal to the captured value, or to `was`.
 
-        `was`, if passed, takes the place of the captured value.
+        Constants and arrays are compared by value, other objects, such as tensors, by identity;
+        for the kind "answer", lists, dicts and sets by content. If `was` is passed, it takes the
+        place of the captured value; if not, and `by_identity` is set, arrays must be identical.
         """
         compare = same_answer if self.kind == "answer" else same
         if self.by_identity and was is MISSING and not _same_arrays(self.value, now):
@@ -417,9 +419,10 @@ class Captures:
             self.add("bases", kind, None, kind.__mro__, label, exact=True)
 
     def class_of(self, owner: Value) -> None:
-        """Record the class and MRO of an object, for the guard to compare before each later call.
+        """Record the class of an object, for the guard to compare before each later call.
 
-        Does nothing for objects whose `__class__` cannot be assigned.
+        The MRO is recorded too if the user wrote the class. Does nothing for objects whose
+        `__class__` cannot be assigned.
         """
         kind = type(owner)
         if kind.__flags__ & _HEAP_TYPE:

@@ -1,7 +1,8 @@
 """Batch, layer, group and instance normalisation.
 
 `nn` exports these layers. Layers of batch and instance normalisation update their moving statistics
-in training; nothing else here has a side effect.
+in training, and a new `SyncBatchNorm` may create a group of ranks; nothing else here has a side
+effect.
 """
 
 from __future__ import annotations

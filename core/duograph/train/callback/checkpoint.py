@@ -257,7 +257,12 @@ class ModelCheckpoint(Callback):
         )  # fmt: skip
 
     def _more(self, p: RunParameters) -> dict[str, object]:
-        """Return the extra checkpoint entries, by name, that `append_info` asks for."""
+        """Return the extra checkpoint entries, by name, that `append_info` asks for.
+
+        Raises:
+            ArgumentValueError: an item is neither "epoch_num", "step_num" nor a dict.
+            ArgumentError: a value of a dict is no number, string, Tensor or Parameter.
+        """
         found: dict[str, object] = {}
         for item in self._config.append_info or []:
             if isinstance(item, dict):
