@@ -23,7 +23,7 @@ from ..placement import device_of
 from ..status_line import status_line
 from ..tensor import Tensor
 
-__all__ = ["Limits", "device_limits"]
+__all__ = ["Limits", "device_limits", "measure_again"]
 
 # Bytes of each array of the bandwidth test: more than a cache holds. Rows of the square matrices.
 _BYTES = 64 << 20
@@ -31,6 +31,7 @@ _ROWS = 1024
 _SECONDS = 0.3
 _SUFFIX = ".limits"
 _known: dict[str, Limits] = {}
+_measured_again: set[str] = set()
 
 
 class Limits(NamedTuple):
@@ -64,10 +65,25 @@ def device_limits(device: str) -> Limits:
         key = _key(device)
         found = _stored(key)
         if found is None:
-            with status_line(f"measuring the limits of {device}"):
-                found = _measured(device)
+            found = _measured(device)
             store(key, _SUFFIX, json.dumps(found._asdict()).encode())
         _known[device] = found
+    return found
+
+
+def measure_again(device: str) -> Limits:
+    """Return the limits of a device that a kernel has exceeded, measured again and stored.
+
+    The first measurement was too low, such as on a machine that was busy with other work. Of each
+    limit, the larger of both measurements counts. A process measures a device again once at most.
+    """
+    before = device_limits(device)
+    if device in _measured_again:
+        return before
+    _measured_again.add(device)
+    found = Limits(*map(max, before, _measured(device)))
+    store(_key(device), _SUFFIX, json.dumps(found._asdict()).encode())
+    _known[device] = found
     return found
 
 
@@ -92,6 +108,11 @@ def _stored(key: str) -> Limits | None:
 
 
 def _measured(device: str) -> Limits:
+    with status_line(f"measuring the limits of {device}"):
+        return _measure(device)
+
+
+def _measure(device: str) -> Limits:
     size = _BYTES // 4
     memory = registry.backend(device_of(device).name).memory_stats(device_of(device).index)
     free = memory.get("limit", 0) - memory.get("in_use", 0)

@@ -21,7 +21,7 @@ from ..backend import observers, registry
 from ..errors import ArgumentError
 from ..option_checks import check_options
 from .communication import CommunicationStep, communication_of, communication_text
-from .limits import Limits, device_limits
+from .limits import Limits, device_limits, measure_again
 from .options import ProfilerActivity, _ExperimentalConfig
 from .ranges import recorders
 from .recording import MemorySample, Range, Record, Recorder
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Profiler", "profile", "tensorboard_trace_handler"]
 
 Schedule = Callable[[int], ProfilerAction]
+_EXCEEDED = 1.05  # share of a measured limit from which on the limit is measured again
 _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
@@ -335,7 +336,10 @@ class profile:
         devices = {r.work.device for r in records if r.kind == "kernel"} if roofline else ()
         limits = {device: device_limits(device) for device in devices}
         kept = [r for r in records if r.kind not in ("cache", "communication")]
-        return grouped(kept, by, sort, limits)
+        found = grouped(kept, by, sort, limits)
+        if not any(row.bound == "compute" and (row.share or 0) > _EXCEEDED for row in found):
+            return found
+        return grouped(kept, by, sort, {device: measure_again(device) for device in devices})
 
     def table(
         self, by: str = "op", sort: str = "time", rows: int | None = 20, roofline: bool = False
