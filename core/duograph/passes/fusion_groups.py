@@ -169,6 +169,8 @@ class Grouping:
                     "many elements run faster in the kernel of the op"
                 )
             return source.size, row
+        if node.graphs or node.op.host or node.op.name in ("call", "host_call"):
+            return "it runs other graphs or Python code"
         type_ = self.graph.types[node.results[0]] if node.single else None
         if not isinstance(type_, TensorType):
             return "it does not return one tensor"

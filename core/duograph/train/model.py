@@ -226,16 +226,19 @@ class Model:
         )
 
     def _check_run(
-        self, epochs: int, dataset: Iterable[object], initial_epoch: int
+        self, epochs: int, dataset: Iterable[object], initial_epoch: int, method: str
     ) -> tuple[Cell, int]:
-        """Check the arguments of a training run; return (training Cell, steps per epoch)."""
+        """Check the arguments of a training run; return (training Cell, steps per epoch).
+
+        `method` is the name of the method that the user called, for errors.
+        """
         if isinstance(epochs, bool) or not isinstance(epochs, int):
-            raise ArgumentError(f"Model.train: got epoch={epochs!r}; wanted an int")
+            raise ArgumentError(f"{method}: got epoch={epochs!r}; wanted an int")
         if epochs < 1:
-            raise ArgumentValueError(f"Model.train: got epoch={epochs}; wanted 1 or more")
+            raise ArgumentValueError(f"{method}: got epoch={epochs}; wanted 1 or more")
         if not 0 <= initial_epoch < epochs:
             raise ArgumentValueError(
-                f"Model.train: got initial_epoch={initial_epoch}; wanted 0 to {epochs - 1}"
+                f"{method}: got initial_epoch={initial_epoch}; wanted 0 to {epochs - 1}"
             )
         if self._train_network is None:
             raise ArgumentValueError(
@@ -259,7 +262,9 @@ class Model:
         valid: Iterable[object] | None = None,
         frequency: int | Sequence[int] = 1,
     ) -> None:
-        network, steps = self._check_run(epochs, dataset, initial_epoch)
+        network, steps = self._check_run(
+            epochs, dataset, initial_epoch, "Model.train" if valid is None else "Model.fit"
+        )
         taken = min(steps, sink_size) if 0 < sink_size and steps > 0 else steps
         check_ranks(network.trainable_params(), taken, initial_epoch, epochs)
         if sink_size > 0:
@@ -495,7 +500,9 @@ class Model:
                 dataset.
         """
         if train_dataset is not None:
-            self._compile(self._check_run(epoch, train_dataset, 0)[0], train_dataset, True)
+            self._compile(
+                self._check_run(epoch, train_dataset, 0, "Model.build")[0], train_dataset, True
+            )
         if valid_dataset is not None:
             if self._eval_network is None:
                 raise ArgumentValueError("Model.build: the Model has no metrics; wanted some")
