@@ -85,7 +85,9 @@ CUDA = Extension(
 )
 
 RECORDING = Extension(
-    "duograph_cpu._recording", ["backend_cpu/duograph_cpu/recording.c"], py_limited_api=True
+    "duograph_cpu._recording",
+    ["backend_cpu/duograph_cpu/native/python/recording.c"],
+    py_limited_api=True,
 )
 
 setup(

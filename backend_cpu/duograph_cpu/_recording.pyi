@@ -1,4 +1,4 @@
-"""Types of the C extension that recording.c defines."""
+"""Types of the C extension that native/python/recording.c defines."""
 
 from duograph.backend.observers import State, Work
 from duograph.backend.prepared import HandleFunction
