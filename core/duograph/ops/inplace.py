@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import DTypeError, ShapeError
+from ..op_signature import Number
 from ..tensor import Tensor
 from . import (
     activation,
@@ -17,6 +18,7 @@ from . import (
     elementwise,
     exponential,
     hyperbolic,
+    linalg,
     logic,
     powers,
     rectifiers,
@@ -129,6 +131,17 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")
+
+
+@tensor_method("addmm_")
+def _tensor_addmm_(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """Replace this matrix by ``beta * self + alpha * (mat1 @ mat2)``, in place; return the tensor.
+
+    See `ops.addmm`.
+    """
+    return write(self, linalg.addmm(self, mat1, mat2, beta=beta, alpha=alpha), "addmm_")
 
 
 @tensor_method("clamp_")
