@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import DTypeError, ShapeError
-from ..op_signature import Number
 from ..tensor import Tensor
 from . import (
     activation,
@@ -28,6 +27,7 @@ from . import (
 )
 from .creation import cast
 from .creation_functions import full_like
+from .linalg import _Factor
 from .methods import tensor_method
 
 __all__ = ["clamp_", "erfinv_", "tanh_", "zero_"]
@@ -135,7 +135,7 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
 
 @tensor_method("addmm_")
 def _tensor_addmm_(
-    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
     """Replace this matrix by ``beta * self + alpha * (mat1 @ mat2)``, in place; return the tensor.
 

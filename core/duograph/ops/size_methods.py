@@ -112,7 +112,7 @@ def _tensor_flatten(
         if given[name] is not None:
             raise ArgumentError(f"flatten: got {value!r} and {given[name]!r} for {name!r}")
         given[name] = value
-    defaults = {"order": "C", "start_dim": 0, "end_dim": -1}
+    defaults: dict[str, Any] = {"order": "C", "start_dim": 0, "end_dim": -1}
     return flatten(self, **{n: defaults[n] if v is None else v for n, v in given.items()})
 
 
