@@ -50,8 +50,8 @@ class _SpectrumTransform(AudioTransform):
         array = checked_signal(type(self).__name__, waveform, self._axes)
         if array.shape[-1] != 2 or not array.size:
             raise ShapeError(
-                f"{type(self).__name__}: got shape {array.shape}; wanted (..., frequency, time, 2), "
-                "none of them 0"
+                f"{type(self).__name__}: got shape {array.shape}; wanted (..., frequency, time, 2)"
+                ", none of them 0"
             )
         return super().__call__(array)
 
@@ -108,8 +108,8 @@ class PhaseVocoder(_SpectrumTransform):
 class TimeStretch(_SpectrumTransform):
     """Speeds a spectrum up by a fixed factor (`mindspore.dataset.audio.TimeStretch`).
 
-    The spectrum is (..., n_freq, time, 2), as ``Spectrogram(power=0)`` returns it. At a rate of 1 the
-    result has one leading axis, as in MindSpore: (N, n_freq, time, 2).
+    The spectrum is (..., n_freq, time, 2), as ``Spectrogram(power=0)`` returns it. At a rate of 1
+    the result has one leading axis, as in MindSpore: (N, n_freq, time, 2).
 
     Args:
         hop_length: samples from one transform to the next; by default ``n_freq - 1``.
