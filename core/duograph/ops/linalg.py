@@ -394,6 +394,7 @@ def addmv(
 
 
 @tensor_method("addmv")
+@cached_call
 def _tensor_addmv(
     self: Tensor, mat: Tensor, vec: Tensor, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..call_cache import cached_call
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError
 from ..tensor import Tensor
@@ -87,6 +88,7 @@ def _tensor_view(
 
 
 @tensor_method("flatten")
+@cached_call
 def _tensor_flatten(
     self: Tensor,
     *args: Any,
@@ -117,6 +119,7 @@ def _tensor_flatten(
 
 
 @tensor_method("permute")
+@cached_call
 def _tensor_permute(
     self: Tensor,
     *order: int | Sequence[int],

@@ -152,6 +152,7 @@ def softmax(
 
 
 @tensor_method("softmax")
+@cached_call
 def _tensor_softmax(
     self: Tensor, axis: int | Sequence[int] = -1, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:

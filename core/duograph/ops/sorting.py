@@ -448,6 +448,7 @@ def searchsorted(
 
 
 @tensor_method("searchsorted")
+@cached_call
 def _tensor_searchsorted(
     self: Tensor,
     v: Tensor | int | float,
