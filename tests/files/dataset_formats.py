@@ -24,7 +24,8 @@ from duograph import dataset as ds
 from duograph.dataset import text, vision
 from duograph.dataset.rows import DatasetError
 from duograph.errors import DuographError
-from duograph.mindrecord import FileReader, FileWriter
+from duograph.mindrecord import FileReader, FileWriter, set_enc_key
+from duograph.mindrecord.encryption import encrypt
 from duograph.mindrecord.format import MindRecordError
 from files.format import Format
 
@@ -103,6 +104,32 @@ def _read_mindrecord(path: pathlib.Path) -> None:
     for _ in FileReader(str(data)).get_next():
         pass
     _rows(ds.MindDataset(str(data), shuffle=False))
+
+
+def _sealed_mindrecord() -> list[bytes]:
+    set_enc_key("0123456789012345")
+    try:
+        return _in_folder(_write_sealed, "rows.mindrecord")
+    finally:
+        set_enc_key(None)
+
+
+def _write_sealed(folder: pathlib.Path) -> None:
+    (folder / "rows.mindrecord").write_bytes(_mindrecord()[0])
+    encrypt(folder / "rows.mindrecord")
+
+
+def _read_sealed(path: pathlib.Path) -> None:
+    set_enc_key("0123456789012345")
+    try:
+        index = path.with_name("rows.mindrecord.db")
+        if not index.exists():
+            index.write_bytes(_mindrecord_index()[0])
+            encrypt(index)
+        for _ in FileReader(str(path)).get_next():
+            pass
+    finally:
+        set_enc_key(None)
 
 
 def _tfrecord() -> list[bytes]:
@@ -279,6 +306,9 @@ DATASET_FORMATS: dict[str, Format] = {
     ),
     "image": Format(_images, "x.png", _read_image, DatasetError, names="nothing"),
     "MindRecord": Format(_mindrecord, "rows.mindrecord", _read_mindrecord, MindRecordError, 2),
+    "encrypted MindRecord": Format(
+        _sealed_mindrecord, "rows.mindrecord", _read_sealed, MindRecordError, 0.5
+    ),
     "MindRecord's index": Format(
         _mindrecord_index, "rows.mindrecord.db", _read_mindrecord, MindRecordError, 2
     ),

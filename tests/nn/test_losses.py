@@ -172,6 +172,42 @@ def test_ctc_of_one_label():
     np.testing.assert_allclose(found.asnumpy(), -np.log(total), rtol=1e-5)
 
 
+# targets, the blank, target lengths, and what MindSpore 2.10 computes for BLANK_LOG_P
+BLANK_TARGETS: list[tuple[list[list[int]], int, list[int], list[float]]] = [
+    ([[0, 1, 2], [1, 2, 3]], 0, [3, 3], [4.82194, 2.99413]),
+    ([[0, 1, 2], [1, 2, 3]], 0, [2, 3], [4.38474, 2.99413]),
+    ([[1, 0, 2], [1, 2, 3]], 0, [3, 3], [4.6524, 2.99413]),
+    ([[1, 0, 2], [1, 2, 3]], 0, [2, 3], [3.57669, 2.99413]),
+    ([[1, 2, 0], [1, 2, 3]], 0, [3, 3], [3.13978, 2.99413]),
+    ([[0, 0, 0], [0, 1, 0]], 0, [3, 3], [6.43138, 3.99878]),
+    ([[0, 0, 0], [0, 1, 0]], 0, [2, 3], [4.82194, 3.99878]),
+    ([[1, 2, 3], [2, 2, 1]], 3, [3, 3], [4.76879, 6.10479]),
+    ([[3, 1, 3], [2, 3, 3]], 3, [3, 3], [3.78844, 5.33754]),
+    ([[3, 1, 3], [2, 3, 3]], 3, [2, 3], [3.91138, 5.33754]),
+]
+_LEVELS = np.arange(1, 49).reshape(6, 2, 4) % 7 + 1.0
+BLANK_LOG_P = np.log(_LEVELS / _LEVELS.sum(-1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("targets", "blank", "lengths", "wanted"), BLANK_TARGETS)
+def test_ctc_of_targets_with_the_blank(
+    targets: list[list[int]], blank: int, lengths: list[int], wanted: list[float]
+) -> None:
+    """A target with the number of the blank is one more class that paths may skip to."""
+
+    def loss(log_p: Tensor) -> Tensor:
+        return ms.ops.ctc_loss(
+            log_p, Tensor(targets, ms.int32), (6, 5), tuple(lengths), blank, "none"
+        )[0]
+
+    found = loss(Tensor(BLANK_LOG_P))
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-4)
+    np.testing.assert_allclose(ms.jit(loss)(Tensor(BLANK_LOG_P)).asnumpy(), wanted, rtol=1e-4)
+    slope = ms.grad(lambda x: loss(x).sum())(Tensor(BLANK_LOG_P)).asnumpy()
+    # each step emits one class
+    np.testing.assert_allclose(slope.sum(2), [[-1, -1]] * 5 + [[-1, 0]], atol=1e-4)
+
+
 def test_default_arguments_of_losses():
     assert nn.SmoothL1Loss().reduction == "none"
     assert nn.SoftmaxCrossEntropyWithLogits().reduction == "none"

@@ -156,7 +156,7 @@ def serve(alias: str) -> None:
             answers.flush()
             with contextlib.suppress(OSError):
                 os.unlink(f"sampled_{number}.py")
-        os.chdir("/")
+        os.chdir(tempfile.gettempdir())  # goes with the process; not the folder of its caller
 
 
 if __name__ == "__main__":

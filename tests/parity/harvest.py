@@ -125,7 +125,7 @@ def main() -> None:
                 runner.run(example["text"])
             answers.write(json.dumps(calls) + "\n")
             answers.flush()
-        os.chdir("/")
+        os.chdir(tempfile.gettempdir())  # goes with the process; not the folder of its caller
 
 
 if __name__ == "__main__":

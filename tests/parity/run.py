@@ -19,8 +19,10 @@ import json
 import os
 import queue
 import selectors
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -39,17 +41,25 @@ Example = dict[str, str]
 
 
 class Worker:
-    """A process that answers tasks; it is restarted after it ended or took too long."""
+    """A process that answers tasks; it is restarted after it ended or took too long.
+
+    It runs in a temporary folder, which is removed with all that its tasks left there, also in
+    folders of their own and after it was killed.
+    """
 
     def __init__(self, command: Sequence[str], limit: float) -> None:
-        self._command = list(command)
+        self._command = started_anywhere(command)
         self._limit = limit
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[str] | None = None
 
     def _start(self) -> subprocess.Popen[str]:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOG_v": "3"}
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        own = {"OMP_NUM_THREADS": "1", "GLOG_v": "3", "TMPDIR": self._folder.name}
+        environment = {**os.environ, **own}
         process = subprocess.Popen(
             self._command,
+            cwd=self._folder.name,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -93,6 +103,15 @@ class Worker:
             self._process.kill()
             with self._process:  # closes the pipes and waits
                 self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def started_anywhere(command: Sequence[str]) -> list[str]:
+    """Return a command whose program is found from any folder."""
+    program = shutil.which(command[0]) or command[0]
+    return [os.path.abspath(program) if os.sep in program else program, *command[1:]]
 
 
 def run_all(
@@ -154,8 +173,9 @@ def collected(python: str | None) -> list[Example]:
     if not file.exists():
         if python is None:
             raise SystemExit("no examples yet: give --mindspore PYTHON")
-        command = [python, str(HERE / "worker.py"), "collect", str(NAMES)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = started_anywhere([python, str(HERE / "worker.py"), "collect", str(NAMES)])
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{python} cannot import MindSpore:\n{done.stderr[-2000:]}")
         file.write_text("".join(x + "\n" for x in done.stdout.splitlines() if x[:1] == "{"))

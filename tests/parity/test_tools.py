@@ -111,3 +111,45 @@ def test_processes_that_end_or_hang_are_replaced(tmp_path: Path) -> None:
     assert found["e"][-1]["got"] == "2\n"
     with pytest.raises(SystemExit, match="does not start"):
         Worker([*SERVE[:-1], "no_such_package"], 1).run(examples[0])
+
+
+WRITES = """
+>>> import os, pathlib, tempfile
+>>> pathlib.Path("checkpoint.ckpt").touch()
+>>> pathlib.Path("..", "beside.ckpt").touch()
+>>> os.chdir("..")
+>>> pathlib.Path("rank_0").mkdir()
+>>> handle, name = tempfile.mkstemp()
+>>> print(pathlib.Path(".").resolve())
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_workers_leave_no_files(
+    killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    worker = Worker(SERVE, 60)
+    try:
+        answer = worker.run({"text": WRITES})
+        assert not any(statement["error"] for statement in answer)
+        folder = Path(answer[-1]["got"].strip())
+        assert folder.is_dir() and (folder / "beside.ckpt").exists()
+        if killed:
+            worker._limit = 0.2
+            assert worker.run({"text": ">>> import time\n>>> time.sleep(60)\n"}) is None
+    finally:
+        worker.close()
+    assert not folder.exists() and not list(tmp_path.iterdir())
+
+
+def test_programs_are_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "tool"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    monkeypatch.chdir(tmp_path)
+    assert run.started_anywhere(["bin/tool", "-x"]) == [str(program), "-x"]
+    assert run.started_anywhere(["no-such-program"]) == ["no-such-program"]

@@ -175,7 +175,7 @@ def serve(alias: str) -> None:
             reset()
             answers.write(json.dumps(runner.run(json.loads(line)["text"])) + "\n")
             answers.flush()
-        os.chdir("/")
+        os.chdir(tempfile.gettempdir())  # goes with the process; not the folder of its caller
 
 
 if __name__ == "__main__":

@@ -43,6 +43,29 @@ def test_leading_axes(source: str, rank: int) -> None:
     np.testing.assert_allclose(found, each, atol=1e-12)
 
 
+# shape of a spectrum, rate, and the shape that MindSpore returns for any hop length and dtype
+STRETCHED = [
+    ((5, 8, 2), None, (1, 5, 8, 2)), ((5, 8, 2), 1.0, (1, 5, 8, 2)), ((5, 8, 2), 1.3, (5, 7, 2)),
+    ((5, 1, 2), None, (1, 5, 1, 2)), ((5, 1, 2), 1.3, (5, 1, 2)), ((3, 5, 8, 2), 1, (3, 5, 8, 2)),
+    ((3, 5, 8, 2), 0.5, (3, 5, 16, 2)), ((2, 3, 5, 8, 2), None, (6, 5, 8, 2)),
+    ((2, 3, 5, 8, 2), 7.5, (2, 3, 5, 2, 2)), ((2, 3, 5, 8, 2), 100.0, (2, 3, 5, 1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "rate", "wanted"), STRETCHED)
+@pytest.mark.parametrize("hop", [None, 1, 10])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_shapes_of_stretched_spectra(
+    shape: tuple[int, ...], rate: float | None, wanted: tuple[int, ...], hop: int | None, dtype: str
+) -> None:
+    spectrum = (rows._signal(*shape) * 10).astype(dtype)
+    found = audio.TimeStretch(hop, 5, rate)(spectrum)
+    assert found.shape == wanted
+    assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
+    if rate in (None, 1):
+        np.testing.assert_array_equal(found, spectrum.reshape(wanted))
+
+
 @pytest.mark.parametrize("density", list(audio.DensityFunction))
 @pytest.mark.parametrize("shaping", [False, True])
 def test_dither_rounds_to_16_bits(density: audio.DensityFunction, shaping: bool) -> None:
@@ -158,6 +181,8 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: audio.TimeStretch(n_freq=0), ValueError, "n_freq=0"),
     (lambda: audio.TimeStretch(fixed_rate=-1.0), ValueError, "fixed_rate=-1.0"),
     (lambda: audio.TimeStretch(fixed_rate=2.0)(PAIRS), ValueError, "wanted n_freq=201"),
+    (lambda: audio.TimeStretch()(np.ones((5, 0, 2))), ValueError, "none of them 0"),
+    (lambda: audio.TimeStretch()(np.ones((5, 8, 3))), ValueError, r"wanted \(..., frequency, time"),
     (lambda: audio.PitchShift(0, 1), ValueError, "sample_rate=0"),
     (lambda: audio.PitchShift(8000, "1"), TypeError, "n_steps='1'"),
     (lambda: audio.PitchShift(8000, 1, 0), ValueError, "bins_per_octave=0"),

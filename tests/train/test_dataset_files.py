@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import pickle
 import struct
 
@@ -205,10 +206,75 @@ def test_tfrecord(tmp_path):
     assert tfrecord.masked_crc(bytes(32)) == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
     tfrecord.write_examples(path, [{"x": np.array([i])} for i in range(5)], 1)
     options = {"shuffle": False, "num_shards": 2, "shard_id": 1}
-    assert column(ds.TFRecordDataset(path, **options), "x") == [[1], [3]]
     assert len(ds.TFRecordDataset(path, shard_equal_rows=True, **options)) == 3
     equal = column(ds.TFRecordDataset(path, shard_equal_rows=True, **options), "x")
     assert equal == [[3], [4], [0]]
+
+
+# files of 3, 5, 2 and 7 rows that count on: how many files, shards, equal rows, rows of each shard
+# as MindSpore reads them with one worker
+SHARDS = [
+    (4, 1, False, [[*range(17)]]),
+    (4, 2, False, [[0, 1, 2, 8, 9], [3, 4, 5, 6, 7, *range(10, 17)]]),
+    (4, 3, False, [[0, 1, 2, *range(10, 17)], [3, 4, 5, 6, 7], [8, 9]]),
+    (4, 4, False, [[0, 1, 2], [3, 4, 5, 6, 7], [8, 9], [*range(10, 17)]]),
+    (2, 2, False, [[0, 1, 2], [3, 4, 5, 6, 7]]),
+    (4, 1, True, [[*range(17)]]),
+    (4, 2, True, [[*range(9)], [*range(9, 17), 0]]),
+    (4, 3, True, [[*range(6)], [*range(6, 12)], [*range(12, 17), 0]]),
+    (4, 5, True, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15], [16, 0, 1, 2]]),
+    (4, 8, True, [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13, 14], [15, 16, 0],
+                  [1, 2, 3], [4, 5, 6]]),
+    (2, 3, True, [[0, 1, 2], [3, 4, 5], [6, 7, 0]]),
+    (1, 2, True, [[0, 1], [2, 0]]),
+]  # fmt: skip
+
+
+def _numbered(folder: pathlib.Path, count: int) -> list[str]:
+    """Write up to four files of 3, 5, 2 and 7 rows whose column x counts on; return the paths."""
+    paths, start = [str(folder / name) for name in "abcd"], 0
+    for path, size in zip(paths, (3, 5, 2, 7), strict=True):
+        tfrecord.write_examples(path, [{"x": np.array([start + i])} for i in range(size)], 1)
+        start += size
+    return paths[:count]
+
+
+@pytest.mark.parametrize(("files", "shards", "equal", "wanted"), SHARDS)
+def test_shards_of_tfrecords(tmp_path, files, shards, equal, wanted):
+    paths = _numbered(tmp_path, files)
+    for limit in (None, 2):
+        for shard, each in enumerate(wanted):
+            data = ds.TFRecordDataset(
+                paths[::-1], None, None, limit, shuffle=False, num_shards=shards, shard_id=shard,
+                shard_equal_rows=equal,
+            )  # fmt: skip
+            found = [x for (x,) in column(data, "x")]
+            assert found == each[:limit] and len(data) == len(found)
+
+
+@pytest.mark.parametrize("shuffle", list(ds.Shuffle))
+@pytest.mark.parametrize("equal", [False, True])
+def test_shuffled_shards_of_tfrecords_have_all_rows(tmp_path, shuffle, equal):
+    paths = _numbered(tmp_path, 4)
+    shards = [
+        ds.TFRecordDataset(
+            paths, shuffle=shuffle, num_shards=3, shard_id=i, shard_equal_rows=equal
+        ) for i in range(3)
+    ]  # fmt: skip
+    for _ in range(3):
+        found = [[x for (x,) in column(data, "x")] for data in shards]
+        assert {x for each in found for x in each} == set(range(17))
+        assert sum(map(len, found)) == (18 if equal else 17)
+        if equal:
+            assert [len(each) for each in found] == [6, 6, 6]
+
+
+@pytest.mark.parametrize(("files", "shards"), [(1, 2), (2, 3), (4, 5)])
+def test_more_shards_than_tfrecord_files(tmp_path, files, shards):
+    paths = _numbered(tmp_path, files)
+    message = f"got num_shards={shards} for {files} files; wanted .* shard_equal_rows=True"
+    with pytest.raises(ValueError, match=message):
+        ds.TFRecordDataset(paths, num_shards=shards, shard_id=0)
 
 
 @pytest.mark.parametrize("cut", [5, 14, -2])

@@ -259,7 +259,12 @@ class Stream(SourceDataset):
                 f"{owner}: got {type(cache).__name__} for cache; wanted a DatasetCache"
             )
         self._cache = cache
-        self._known: int | None = None
+        self._known: list[int] | None = None
+        if not self._equal_shards and self._shards > len(self._files):
+            raise ArgumentValueError(
+                f"{owner}: got num_shards={num_shards} for {len(self._files)} files; wanted at "
+                "most as many shards as files, or shard_equal_rows=True"
+            )
 
     def _read(self, path: pathlib.Path) -> Iterator[object]:
         """Yield the undecoded rows of one file; subclasses implement it."""
@@ -279,20 +284,22 @@ class Stream(SourceDataset):
         return self._shards > 1
 
     def _size(self) -> int | None:
-        count = self._whole_count()
         if self._equal_shards:
-            count = -(-count // self._shards)
-        else:
-            count = len(range(self._shard, count, self._shards))
+            count = -(-self._whole_count() // self._shards)
+        else:  # of the files in their given order, as in MindSpore
+            count = sum(self._counts()[self._shard :: self._shards])
         return count if self._limit is None else min(count, self._limit)
 
-    def _whole_count(self) -> int:
-        """Return the number of rows in all files; it is counted once."""
+    def _counts(self) -> list[int]:
+        """Return the number of rows of each file; they are counted once."""
         if self._known is None:
             with status_line("counting the rows of files", None, "rows", False) as line:
-                rows = (row for path in self._files for row in self._read(path))
-                self._known = sum(1 for _ in counted(rows, line))
+                self._known = [sum(1 for _ in counted(self._read(p), line)) for p in self._files]
         return self._known
+
+    def _whole_count(self) -> int:
+        """Return the number of rows in all files."""
+        return sum(self._counts())
 
     def _raw(self) -> Iterator[tuple[pathlib.Path, object]]:
         """Yield (path of the file, undecoded row) for each row of one pass, in shuffled order."""
@@ -321,11 +328,12 @@ class Stream(SourceDataset):
         """Yield (path, undecoded row) for each row of this shard of the given files, in order.
 
         Equal shards are consecutive rows, the last of which repeat the first rows of the files.
-        Otherwise a shard is every n-th row.
+        Otherwise a shard is every n-th file.
         """
-        rows = (row for path in files for row in self._located(path))
         if not self._equal_shards or self._shards == 1:
-            return itertools.islice(rows, self._shard, None, self._shards)
+            return (
+                row for path in files[self._shard :: self._shards] for row in self._located(path)
+            )
         count = self._whole_count()
         each = -(-count // self._shards)
         first = self._shard * each % count if count else 0

@@ -264,11 +264,13 @@ class TFRecordDataset(Stream, UnionBaseDataset):
         columns_list: the columns to read; by default all.
         num_samples, num_shards, shard_id, cache: see `MnistDataset`.
         shuffle: whether to shuffle, or a Shuffle that says how.
-        shard_equal_rows: give all shards the same number of rows, by repeating the first rows.
+        shard_equal_rows: give all shards the same number of consecutive rows, the last of which
+            repeat the first rows of the files. Otherwise each shard has every n-th file.
         compression_type: must be None or ``""``; compressed files are not supported.
 
     Raises:
-        ValueError: a file does not exist, or `compression_type` is given.
+        ValueError: a file does not exist, `compression_type` is given, or there are fewer files
+            than shards and `shard_equal_rows` is False.
         RuntimeError: while reading: a file is damaged, or a row lacks a column.
 
     Examples:

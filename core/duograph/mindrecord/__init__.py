@@ -7,6 +7,7 @@ A file has a header and pages, of 32 MB by default, and an SQLite index in a sec
 from __future__ import annotations
 
 from .converters import Cifar10ToMR, Cifar100ToMR, CsvToMR, ImageNetToMR, MnistToMR
+from .encryption import set_dec_mode, set_enc_key, set_enc_mode
 from .format import FAILED, SUCCESS, MindRecordError
 from .page import MindPage
 from .reader import FileReader

@@ -230,16 +230,19 @@ def _unpack(data: bytes, at: int) -> tuple[Scalar, int]:
 # ---- the header ---------------------------------------------------------------------------------
 
 
-def read_header(path: pathlib.Path) -> Header:
+def read_header(path: pathlib.Path, plain: pathlib.Path | None = None) -> Header:
     """Return the header of a file.
+
+    `plain` is the file with its decrypted content, if that is another one.
 
     Raises:
         MindRecordError: the file cannot be read, or is no MindRecord file.
     """
     try:
-        with open(path, "rb") as file:
+        content = plain or path
+        with open(content, "rb") as file:
             (size,) = struct.unpack("<Q", file.read(8))
-            if size > path.stat().st_size:
+            if size > content.stat().st_size:
                 raise MindRecordError(f"{path} is no MindRecord file: its header is too long")
             found = json.loads(file.read(size))
         fields = found["schema"][0]["schema"]

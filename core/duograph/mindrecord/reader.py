@@ -16,6 +16,7 @@ import numpy as np
 
 from ..call_errors import explaining
 from ..errors import ArgumentError
+from .encryption import Decrypted
 from .format import DTYPES, MindRecordError, decompressed, read_header, unpacked
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ class RecordFiles:
     """
 
     def __init__(self, paths: Sequence[pathlib.Path], columns: Sequence[str] | None) -> None:
-        headers = {p: read_header(p) for p in paths}
+        self._plain = Decrypted()
+        headers = {p: read_header(p, self._plain(p)) for p in paths}
         if len(paths) == 1:  # one shard stands for all
             names = headers[paths[0]].get("shard_addresses")
             if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
                 raise MindRecordError(f"{paths[0]} is damaged: its header names no shards")
             if len(names) > 1:
                 paths = [paths[0].with_name(pathlib.PurePath(n).name) for n in names]
-                headers = {p: read_header(p) for p in paths}
+                headers = {p: read_header(p, self._plain(p)) for p in paths}
         schema = headers[paths[0]]["schema"][0]
         self.fields: dict[str, Field] = schema["schema"]
         self.blobs: list[str] = list(schema["blob_fields"])
@@ -60,20 +62,20 @@ class RecordFiles:
                     f"{paths[0]} has no field {name!r}; it has {list(self.fields)}"
                 )
         self.columns = names
-        self._headers = headers
+        self.headers = headers
         self._rows = [(path, at) for path in paths for at in self._indexed(path)]
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    @staticmethod
-    def _indexed(path: pathlib.Path) -> list[tuple[int, ...]]:
+    def _indexed(self, path: pathlib.Path) -> list[tuple[int, ...]]:
         """Return, for each row of a file, its pages and offsets from the file's SQLite index."""
         index = pathlib.Path(f"{path}.db")
         if not index.is_file():
             raise MindRecordError(f"{path} has no index {index.name}")
         try:
-            connection = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True)
+            plain = self._plain(index).absolute()
+            connection = sqlite3.connect(f"{plain.as_uri()}?mode=ro", uri=True)
             try:
                 found = connection.execute(
                     f"SELECT {', '.join(_INDEX)} FROM INDEXES ORDER BY ROW_ID"
@@ -91,14 +93,14 @@ class RecordFiles:
 
         The first 8 bytes hold the length of the rest; they are checked and removed.
         """
-        header = self._headers[path]
+        header = self.headers[path]
         size = header["page_size"]
         if not begin + 8 <= end <= size:
             raise MindRecordError(
                 f"{path} or its index {path.name}.db is damaged: a row has the offsets {begin} and "
                 f"{end}"
             )
-        with open(path, "rb") as file:
+        with open(self._plain(path), "rb") as file:
             file.seek(header["header_size"] + page * size + begin)
             data = file.read(end - begin)
         if len(data) != end - begin or struct.unpack_from("<Q", data)[0] != end - begin - 8:

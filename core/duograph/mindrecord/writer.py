@@ -21,7 +21,8 @@ import numpy as np
 from ..call_errors import explaining
 from ..errors import ArgumentError
 from ..status_line import counted, status_line
-from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed, read_header
+from .encryption import encrypt, encrypts
+from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed
 from .reader import RecordFiles
 
 if TYPE_CHECKING:
@@ -136,7 +137,10 @@ class _Shard:
         if self.file.tell() < self.header:
             self.file.truncate(self.header)
         self.file.close()
-        self._write_index(pathlib.Path(f"{self._part}.db"), kinds)
+        index = pathlib.Path(f"{self._part}.db")
+        self._write_index(index, kinds)
+        encrypt(self._part)
+        encrypt(index)
 
     def publish(self) -> None:
         """Give the complete files their names, in place of older files."""
@@ -215,6 +219,11 @@ class FileWriter:
             raise ArgumentError(f"FileWriter: got shard_num={shard_num!r}; wanted an int")
         if not 1 <= shard_num <= 1000:
             raise MindRecordError(f"FileWriter: got shard_num={shard_num}; wanted 1 to 1000")
+        if shard_num > 1 and encrypts():
+            raise MindRecordError(
+                f"FileWriter: got shard_num={shard_num} for encrypted files; wanted 1 (write the "
+                "shards one by one, or set_enc_key(None))"
+            )
         self._paths = shard_paths(os.fspath(file_name), shard_num)
         self._overwrite = overwrite
         self._header, self._page = HEADER, PAGE
@@ -476,11 +485,11 @@ class FileWriter:
             ValueError: the file cannot be read.
         """
         path = pathlib.Path(file_name)
-        header = read_header(path)
+        files = RecordFiles([path], None)
+        header = files.headers[next(iter(files.headers))]
         names = header["shard_addresses"]
         if len(names) > 1:
             path = path.with_name(names[0][: -len(str(len(names) - 1))])
-        files = RecordFiles([pathlib.Path(file_name)], None)
         rows = [files.row(i) for i in range(len(files))]
         made = cls(str(path), len(names), True)
         made._header, made._page = header["header_size"], header["page_size"]

@@ -16,6 +16,7 @@ from ..tensor import Tensor
 from ..types import size_of
 from .axes import tuple_of
 from .convolution import Pairs, conv, conv_input_grad, conv_with_bias
+from .methods import tensor_method
 from .shape_primitives import reshape_to
 from .windows import (
     convolution_arguments,
@@ -28,7 +29,7 @@ from .windows import (
 
 __all__ = [
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "unfold", "fold",
+    "unfold", "fold", "col2im",
 ]  # fmt: skip
 
 
@@ -315,7 +316,11 @@ for _n, _functions in enumerate(
 # ---- unfold and fold ----------------------------------------------------------------------------
 
 
-@op(dtypes=REAL, primitive="Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)")
+@op(
+    method="unfold",
+    dtypes=REAL,
+    primitive="Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)",
+)
 def unfold(
     input: Tensor,
     kernel: Sequence[int],
@@ -371,7 +376,10 @@ def _(x, out, dout, kernel, stride, padding, dilation):
     return (fold(dout, x.shape[2:], kernel, stride, padding, dilation),)
 
 
-@op(dtypes=REAL, primitive="Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)")
+@op(
+    method="fold", dtypes=REAL,
+    primitive="Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)",
+)  # fmt: skip
 def fold(
     input: Tensor,
     sizes: Sequence[int],
@@ -434,3 +442,39 @@ def _(
 @fold.bprop
 def _(x, out, dout, sizes, kernel, stride, padding, dilation):
     return (unfold(dout, kernel, stride, padding, dilation),)
+
+
+@tensor_method("col2im")
+def col2im(
+    input_x: Tensor, output_size: Tensor | Sequence[int], kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int], padding_value: int | Sequence[int],
+    stride: int | Sequence[int],
+) -> Tensor:  # fmt: skip
+    """Sum columns of sliding windows to an image (`mindspore.ops.col2im`).
+
+    Args:
+        input_x: Tensor (N, C, elements of a window, windows).
+        output_size: (height, width) of the image: ints or an integer Tensor.
+        kernel_size, dilation, padding_value, stride: size, dilation, padding and distance of the
+            windows.
+
+    Returns:
+        Tensor (N, C, height, width).
+
+    Raises:
+        ValueError: shapes that do not fit.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 1, 4, 1))
+        >>> print(ms.ops.col2im(x, (2, 2), (2, 2), (1, 1), (0, 0), (1, 1)))
+        [[[[1. 1.]
+           [1. 1.]]]]
+    """
+    if input_x.ndim != 4:
+        raise ShapeError(f"col2im: got shape {input_x.shape}; wanted (N, C, k, L)")
+    sizes = tuple(output_size.tolist()) if isinstance(output_size, Tensor) else output_size
+    n, c, k, count = input_x.shape
+    flat = reshape_to(input_x, (n, c * k, count))
+    found: Tensor = fold.public(flat, sizes, kernel_size, dilation, padding_value, stride)
+    return found

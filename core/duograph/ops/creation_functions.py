@@ -329,61 +329,6 @@ def new_full_by(input: Tensor, shape: Sequence[int], value: Number, dtype: DType
     return fill_by(shape, value, dtype)
 
 
-def _filled(
-    self: Tensor, name: str, shape: object, value: Scalar, dtype: DTypeLike | None
-) -> Tensor:
-    found = self.dtype if dtype is None else as_dtype(dtype)
-    return new_full_by(self, sizes_of(name, shape), converted_number(value, found), found)
-
-
-@tensor_method("new_zeros")
-def _tensor_new_zeros(
-    self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
-) -> Tensor:
-    """Return a tensor of zeros of shape `size`, in this tensor's dtype unless `dtype` is given."""
-    return _filled(self, "new_zeros", one_tuple("new_zeros", "size", size), 0, dtype)
-
-
-@tensor_method("new_ones")
-def _tensor_new_ones(
-    self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
-) -> Tensor:
-    """Return a tensor of ones of shape `size`, in this tensor's dtype unless `dtype` is given."""
-    return _filled(self, "new_ones", one_tuple("new_ones", "size", size), 1, dtype)
-
-
-@tensor_method("new_full")
-def _tensor_new_full(
-    self: Tensor,
-    size: int | Sequence[int] | Tensor,
-    fill_value: Tensor | Scalar,
-    *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """Return a tensor of shape `size` filled with `fill_value`.
-
-    The dtype is that of this tensor unless `dtype` is given.
-    """
-    repeated = _repeated(fill_value, lambda: sizes_of("new_full", size), dtype or self.dtype)
-    if repeated is not None:
-        return repeated
-    return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
-
-
-@tensor_method("new_empty")
-def _tensor_new_empty(
-    self: Tensor,
-    *size: int | Sequence[int],
-    dtype: DTypeLike | None = None,
-    device: str | None = None,
-) -> Tensor:
-    """Return a tensor of shape `size` whose values are unspecified (here, zeros).
-
-    The dtype is that of this tensor, and the device is the default device, unless they are given.
-    """
-    return _on(_filled(self, "new_empty", one_tuple("new_empty", "size", size), 0, dtype), device)
-
-
 @op(differentiable=False, primitive="Eye")
 def eye(n: int, m: int, offset: int, dtype: DType):
     """Return a matrix with ones on the diagonal and zeros elsewhere (`mindspore.ops.eye`).

@@ -91,7 +91,7 @@ def ctc_loss(
         log_probs: (T, N, C) log probabilities, or (T, C).
         targets: (N, S) classes, or all targets one after another.
         input_lengths, target_lengths: N ints each: Tensor, tuple or list.
-        blank: the blank class.
+        blank: the blank class. A target may have it; it then counts as one more class.
         reduction: ``"mean"`` divides each loss by its target length first.
         zero_infinity: replace infinite losses, of targets that no path reaches, by 0.
 
@@ -218,7 +218,10 @@ def _tables(
     if wrong.any():
         raise LabelRangeError.of(name, labels[wrong][0], classes)
     skip = np.zeros(labels.shape, bool)
-    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    # only targets differ from the label two states before, blanks never do; a target may be the
+    # blank class too, and is then skipped to like any other
+    inside = np.arange(2, labels.shape[1]) < 2 * out_len[:, None]
+    skip[:, 2:] = inside & (labels[:, 2:] != labels[:, :-2])
     length = labels.shape[1]
     row = np.maximum(in_len - 1, 0) * batch * length + np.arange(batch) * length
     last, before = row + 2 * out_len, row + np.maximum(2 * out_len - 1, 0)

@@ -135,7 +135,6 @@ def _inverse(x: Tensor) -> Tensor:
     return complex_of(_part(found, (0, n), (0, n)), _part(found, (n, 2 * n), (0, n)))
 
 
-@tensor_method("qr")
 def qr(input: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Compute the QR decomposition: orthonormal columns Q and upper triangular R
     (`mindspore.ops.qr`).
@@ -162,6 +161,21 @@ def qr(input: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         raise ArgumentValueError(f"qr: got mode={mode!r}; wanted 'reduced' or 'complete'")
     found = qr_by(input, mode == "complete")
     return found[0], found[1]
+
+
+@tensor_method("qr")
+def _tensor_qr(
+    self: Tensor, some: bool | str = True, *, mode: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Compute the QR decomposition, of the reduced form if `some`, else complete; see `ops.qr`.
+
+    `mode`, or a string as the first argument, is the mode of `ops.qr`.
+    """
+    if isinstance(some, str):
+        mode = some
+    if mode is None:
+        mode = "reduced" if some else "complete"
+    return qr(self, mode)
 
 
 @primitive("Qr(full_matrices=False)(x)", op="qr")
@@ -259,7 +273,6 @@ def _(x, tau):
 
 
 @primitive("Ormqr(left=True, transpose=False)(x, tau, other)")
-@tensor_method("ormqr")
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
@@ -292,6 +305,17 @@ def ormqr(
     if transpose:
         q = _adjoint(q)
     return matmul_of(q, other) if left else matmul_of(other, q)
+
+
+@tensor_method("ormqr")
+def _tensor_ormqr(
+    self: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Multiply `input3` by the Q of which this tensor and `input2` are `geqrf`'s results.
+
+    See `ops.ormqr`.
+    """
+    return ormqr(self, input2, input3, left, transpose)
 
 
 # ---- eigenvalues ---------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ def _tensor_take(
     return gather(x, found, at)
 
 
-@op(method="reverse_sequence", primitive="ReverseSequence(seq_dim, batch_dim=0)")
+@op(primitive="ReverseSequence(seq_dim, batch_dim=0)")
 def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: Axis, batch_axis: Axis):
     """Reverse the first `seq_lengths[i]` elements of each sequence
     (`mindspore.ops.reverse_sequence`).
@@ -407,6 +407,15 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
             f"{batch_dim} of {x.shape}"
         )
     return (x, as_index(seq_lengths, x), seq, batch)
+
+
+@tensor_method("reverse_sequence")
+def _tensor_reverse_sequence(
+    self: Tensor, seq_lengths: Tensor, seq_dim: int = 0, batch_dim: int = 0
+) -> Tensor:
+    """Reverse the first `seq_lengths[i]` elements of each sequence; see `ops.reverse_sequence`."""
+    found: Tensor = reverse_sequence.public(self, seq_lengths, seq_dim, batch_dim)
+    return found
 
 
 @tensor_method("choose")

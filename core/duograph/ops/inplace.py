@@ -17,6 +17,7 @@ from . import (
     elementwise,
     exponential,
     hyperbolic,
+    linalg,
     logic,
     powers,
     rectifiers,
@@ -26,6 +27,7 @@ from . import (
 )
 from .creation import cast
 from .creation_functions import full_like
+from .linalg import _Factor
 from .methods import tensor_method
 
 __all__ = ["clamp_", "erfinv_", "tanh_", "zero_"]
@@ -129,6 +131,17 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")
+
+
+@tensor_method("addmm_")
+def _tensor_addmm_(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
+) -> Tensor:
+    """Replace this matrix by ``beta * self + alpha * (mat1 @ mat2)``, in place; return the tensor.
+
+    See `ops.addmm`.
+    """
+    return write(self, linalg.addmm(self, mat1, mat2, beta=beta, alpha=alpha), "addmm_")
 
 
 @tensor_method("clamp_")

@@ -20,6 +20,7 @@ from .gather_scatter import scatter_add_by, scatter_set_by
 from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
+from .movement import reshape
 from .primitive import primitive
 from .scattering import scatter_along, scatter_nd_mode, scatter_rows
 from .shape_primitives import reshape_to
@@ -272,7 +273,7 @@ def _tensor_squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Te
 @tensor_method("reshape_")
 def _tensor_reshape_(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Change the shape, in place; returns the tensor."""
-    self._rebind(shaping._tensor_reshape(self, *shape))
+    self._rebind(reshape(self, shaping.one_tuple("reshape_", "shape", shape)))
     return self
 
 

@@ -376,7 +376,6 @@ def baddbmm(
     return _scaled(input, beta) + _scaled(bmm(batch1, batch2), alpha)
 
 
-@tensor_method("addmv")
 @cached_call
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
@@ -392,6 +391,15 @@ def addmv(
         [4. 4.]
     """
     return _scaled(input, beta) + _scaled(mv(mat, vec), alpha)
+
+
+@tensor_method("addmv")
+@cached_call
+def _tensor_addmv(
+    self: Tensor, mat: Tensor, vec: Tensor, beta: _Factor = 1, alpha: _Factor = 1
+) -> Tensor:
+    """Return beta * self + alpha * (mat @ vec); see `ops.addmv`."""
+    return addmv(self, mat, vec, beta=beta, alpha=alpha)
 
 
 @tensor_method("addr")

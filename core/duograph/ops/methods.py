@@ -7,16 +7,40 @@ code know the same methods.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TypeVar
 
+from ..call_cache import copy_identity
+from ..errors import ArgumentError
 from ..op import OPS
 from .refusals import refusing
 
 __all__ = ["install", "tensor_method", "tensor_property"]
 
 F = TypeVar("F", bound=Callable[..., object])
+
+# Names that MindSpore's methods give their parameters, where those of the function are others:
+# method -> parameter of the method -> parameter of the function. `SHOWN` replace the function's
+# names in signatures. `OTHERS` belong to further call forms of the method.
+SHOWN = {
+    "approximate_equal": {"other": "y"},
+    "multiply": {"value": "other"},
+}
+OTHERS = {
+    "isclose": {"x2": "other"},
+    "logical_and": {"y": "other"},
+    "logical_or": {"y": "other"},
+    "matmul": {"tensor2": "other"},
+    "remainder": {"divisor": "other"},
+    "searchsorted": {"values": "v"},
+    "float_power": {"exponent": "other"},
+    "ormqr": {"tau": "input2", "other": "input3"},
+    "sub": {"y": "other"},
+    "sub_": {"y": "other"},
+    "where": {"other": "y"},
+}
 
 
 def tensor_method(*names: str) -> Callable[[F], F]:
@@ -52,6 +76,31 @@ def tensor_property(*names: str) -> Callable[[F], F]:
     return mark
 
 
+def _renamed(
+    method: Callable[..., object], name: str, shown: dict[str, str], others: dict[str, str]
+) -> Callable[..., object]:
+    """Return `method` such that its parameters have further names, as in `SHOWN` and `OTHERS`."""
+    names = {**shown, **others}
+    signature = inspect.signature(method)
+    new_of = {own: new for new, own in shown.items()}
+    parameters = [p.replace(name=new_of.get(p.name, p.name)) for p in signature.parameters.values()]
+
+    def call(*args: object, **kwargs: object) -> object:
+        if kwargs:
+            for new, own in names.items():
+                if new in kwargs:
+                    if own in kwargs:
+                        raise ArgumentError(
+                            f"{name}: got {own!r} and {new!r}, which are names of one argument"
+                        )
+                    kwargs[own] = kwargs.pop(new)
+        return method(*args, **kwargs)
+
+    copy_identity(method, call)
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call
+
+
 def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
     """Set the Tensor methods, properties and operators of all ops and marked functions on `cls`.
 
@@ -78,6 +127,9 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
                     found[name] = refusing(value, value.__module__, f"duograph.Tensor.{name}")
             for name in getattr(value, "tensor_properties", ()):
                 found[name] = property(value, getattr(value, "setter", None))
+    for name in SHOWN.keys() | OTHERS.keys():
+        method: Callable[..., object] = found[name]  # type: ignore[assignment]
+        found[name] = _renamed(method, name, SHOWN.get(name, {}), OTHERS.get(name, {}))
     for name, value in found.items():
         setattr(cls, name, value)
     return found

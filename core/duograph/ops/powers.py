@@ -218,7 +218,6 @@ def _(x, y):
     return select(infinite, float("inf"), out)
 
 
-@tensor_method("float_power")
 def float_power(input: Tensor | int | float, exponent: Tensor | int | float) -> Tensor:
     """Return `input` to the power of `exponent`, computed in float64 (`mindspore.ops.float_power`).
 
@@ -237,3 +236,9 @@ def float_power(input: Tensor | int | float, exponent: Tensor | int | float) -> 
     wide = complex128 if any(t.dtype.is_complex for t in tensors) else float64
     x, y = (cast(t, wide) if isinstance(t, Tensor) else t for t in (input, exponent))
     return pow(x, y)
+
+
+@tensor_method("float_power")
+def _tensor_float_power(self: Tensor, other: Tensor | int | float) -> Tensor:
+    """Return this tensor to the power of `other`, computed in float64; see `ops.float_power`."""
+    return float_power(self, other)

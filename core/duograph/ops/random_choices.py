@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..dtype import float32, int32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
+from ..random_state import Generator
 from ..tensor import Tensor
 from .comparison import less
 from .creation import cast_to, fill, iota
@@ -26,7 +27,6 @@ from .sorting import topk_by
 __all__ = ["bernoulli", "multinomial"]
 
 
-@tensor_method("bernoulli")
 def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
     """Draw 1 with probability p, else 0 (`mindspore.ops.bernoulli`).
 
@@ -50,6 +50,26 @@ def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
         p = probability_of("bernoulli", p)
     unit = random_uniform(take_state(seed, like=input), input.shape, float32)
     return cast_to(less(unit, p if isinstance(p, Tensor) else fill((), p, float32)), input.dtype)
+
+
+@tensor_method("bernoulli")
+def _tensor_bernoulli(
+    self: Tensor,
+    p: Number | None = None,
+    seed: object = None,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw 1 with the probability that is in each element of this tensor, else 0.
+
+    With `p`, the probabilities are those of `p`, as in `ops.bernoulli`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.Tensor([0.0, 1.0, 1.0]).bernoulli())
+        [0. 1. 1.]
+    """
+    return bernoulli(self, self if p is None else p, seed if generator is None else generator)
 
 
 @op(name="multinomial", differentiable=False)

@@ -36,17 +36,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-@tensor_method("tile")
-def _tensor_tile(
-    self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
-) -> Tensor:
-    """Repeat the whole tensor along each axis; see `ops.tile`.
-
-    The counts are positional ints, one sequence, or `reps`.
-    """
-    return tile.public(self, one_tuple("tile", "dims", dims) if reps is None else reps)
-
-
 @op(primitive="Tile")
 def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
     """Repeat the whole tensor along each axis (`mindspore.ops.tile`).
@@ -200,15 +189,6 @@ def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | N
 
 
 # ---- broadcast -----------------------------------------------------------------------------------
-
-
-@tensor_method("broadcast_to", "expand")
-def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
-    """Broadcast to a shape by NumPy's rules; a size of -1 keeps that of the axis.
-
-    See `ops.broadcast_to`.
-    """
-    return broadcast_to.public(self, one_tuple("broadcast_to", "shape", shape))
 
 
 @broadcast_to.normaliser

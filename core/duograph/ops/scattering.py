@@ -125,10 +125,10 @@ def _tensor_scatter(
     axis: object = None,
     index: object = None,
     src: object = None,
+    reduce: str | None = None,
     *,
     dim: object = None,
     value: object = None,
-    reduce: str | None = None,
 ) -> Tensor:
     """Return a copy with elements of `src` written at indices along an axis; see `ops.scatter`.
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..call_cache import cached_call
-from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from ..types import size_of
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
-from .movement import identity, pad_by, reshape, slice_axis, stop_gradient
+from .movement import pad_by, reshape, slice_axis
 from .pointwise import conj
 from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -41,37 +40,6 @@ def one_tuple(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
 
 
 # ---- reshape -------------------------------------------------------------------------------------
-
-
-@tensor_method("reshape")
-def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
-    """Reshape to sizes of which one may be -1. See `ops.reshape`."""
-    if len(shape) == 1 and shape[0].__class__ is not int:
-        return reshape(self, shape[0])
-    return reshape(self, shape)
-
-
-@tensor_method("view")
-def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Reshape; or, given a dtype, reinterpret the bytes as elements of that dtype.
-
-    The gradient of a view as integers is zero by definition; a view as another dtype has no
-    gradient.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.Tensor([1.0, 2.0]).view(ms.int32)
-        Tensor(shape=[2], dtype=Int32, value= [1065353216, 1073741824])
-    """
-    if dtype is None and len(shape) == 1 and not isinstance(shape[0], (int, tuple, list, Tensor)):
-        dtype = shape[0]
-    if dtype is None:
-        return _tensor_reshape(self, *shape)
-    wanted = as_dtype(dtype)
-    if wanted is self.dtype:
-        return identity(self)
-    source = stop_gradient(self) if wanted.kind in "biu" else self
-    return Tensor(source.asnumpy().view(wanted.np))
 
 
 @tensor_method("copy")
@@ -206,19 +174,6 @@ def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     axes = axes_of("squeeze", axis, len(shape))
     kept = tuple(n for i, n in enumerate(shape) if n != 1 or i not in axes)
     return input if kept == shape else reshape_to(input, kept)
-
-
-@tensor_method("flatten")
-def _tensor_flatten(
-    self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
-) -> Tensor:
-    """Merge the axes from `start_dim` to `end_dim`, by default all; see `ops.flatten`.
-
-    A string as the first argument is taken as `order`.
-    """
-    if isinstance(start_dim, str):
-        start_dim, order = 0, start_dim
-    return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
 @cached_call
@@ -414,14 +369,6 @@ def _tensor_transpose(
     if len(axes) == 2:
         return swapaxes(self, axes[0], axes[1])
     return _permuted("transpose", self, ints_of("transpose", "axes", axes))
-
-
-@tensor_method("permute")
-def _tensor_permute(
-    self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
-) -> Tensor:
-    """Permute the axes, given one by one, as a tuple or as `dims`. See `ops.permute`."""
-    return permute(self, one_tuple("permute", "axis", axis) if dims is None else dims)
 
 
 @cached_call

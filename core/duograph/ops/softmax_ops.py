@@ -122,7 +122,6 @@ def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
 
 
 @primitive("Softmax(axis=-1)(logits)", op="softmax")
-@tensor_method("softmax")
 @cached_call
 def softmax(
     input: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
@@ -150,6 +149,15 @@ def softmax(
     if dim:
         axis, _ = spelled("softmax", None, False, dim)
     return _along("softmax", softmax_along, _floating("softmax", input, dtype), axis)
+
+
+@tensor_method("softmax")
+@cached_call
+def _tensor_softmax(
+    self: Tensor, axis: int | Sequence[int] = -1, dtype: DTypeLike | None = None, **dim: object
+) -> Tensor:
+    """Return exp(x) / sum(exp(x)) along an axis; see `ops.softmax`."""
+    return softmax(self, axis, dtype=dtype, **dim)
 
 
 def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:

@@ -395,7 +395,6 @@ def _less(a: Tensor, b: Tensor) -> Tensor:
     return logical_or(less(a, b), logical_and(not_equal(b, b), equal(a, a)))
 
 
-@tensor_method("searchsorted")
 @cached_call
 def searchsorted(
     sorted_sequence: Tensor,
@@ -446,6 +445,28 @@ def searchsorted(
         )
     found = searchsorted_by(sorted_sequence, values, bool(right) or side == "right")
     return cast_to(found, int32) if out_int32 else found
+
+
+@tensor_method("searchsorted")
+@cached_call
+def _tensor_searchsorted(
+    self: Tensor,
+    v: Tensor | int | float,
+    side: str = "left",
+    sorter: Tensor | None = None,
+    *,
+    out_int32: bool = True,
+    right: bool = False,
+) -> Tensor:
+    """Find where values can be inserted in this sorted tensor, as int32; see `ops.searchsorted`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([1, 3, 5]).searchsorted([3, 6], side="right")
+        Tensor(shape=[2], dtype=Int32, value= [2, 3])
+    """
+    side_ = None if right and side == "left" else side
+    return searchsorted(self, v, out_int32=out_int32, right=right, side=side_, sorter=sorter)
 
 
 @cached_call

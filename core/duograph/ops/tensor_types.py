@@ -232,6 +232,7 @@ def _tensor_to(
     *args: Any,
     dtype: DTypeLike | None = None,
     device: str | None = None,
+    other: Tensor | None = None,
     non_blocking: bool = False,
     copy: bool = False,
 ) -> Tensor:
@@ -241,7 +242,7 @@ def _tensor_to(
     device of a tensor. Without `copy`, a tensor that has the dtype and device already is returned
     itself. `non_blocking` is the opposite of `blocking` in `Tensor.move_to`.
     """
-    for value in args:
+    for value in args if other is None else (other, *args):
         if isinstance(value, Tensor):
             dtype = value.dtype
             where = value._type.device

@@ -16,7 +16,7 @@ from ..dtype import float32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from .axes import tuple_of
-from .convolution_functions import fold, unfold
+from .convolution_functions import col2im, unfold
 from .creation import cast_to, fill
 from .data_formats import spatial, wanted_format
 from .gather_scatter import gather_elements_by
@@ -29,7 +29,7 @@ from .shape_primitives import broadcast_to, reshape_to
 
 __all__ = [
     "Col2Im", "FractionalMaxPool3DWithFixedKsize", "FractionalMaxPoolWithFixedKsize", "Im2Col",
-    "MaxUnpool2D", "MaxUnpool3D", "col2im", "fractional_max_pool2d", "fractional_max_pool3d",
+    "MaxUnpool2D", "MaxUnpool3D", "fractional_max_pool2d", "fractional_max_pool3d",
     "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
@@ -357,40 +357,6 @@ class FractionalMaxPool3DWithFixedKsize(_Fractional):
 
 
 # ---- columns of windows --------------------------------------------------------------------------
-
-
-def col2im(
-    input_x: Tensor, output_size: Tensor | Sequence[int], kernel_size: Ints, dilation: Ints,
-    padding_value: Ints, stride: Ints,
-) -> Tensor:  # fmt: skip
-    """Sum columns of sliding windows to an image (`mindspore.ops.col2im`).
-
-    Args:
-        input_x: Tensor (N, C, elements of a window, windows).
-        output_size: (height, width) of the image: ints or an integer Tensor.
-        kernel_size, dilation, padding_value, stride: size, dilation, padding and distance of the
-            windows.
-
-    Returns:
-        Tensor (N, C, height, width).
-
-    Raises:
-        ValueError: shapes that do not fit.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.ops.ones((1, 1, 4, 1))
-        >>> print(ms.ops.col2im(x, (2, 2), (2, 2), (1, 1), (0, 0), (1, 1)))
-        [[[[1. 1.]
-           [1. 1.]]]]
-    """
-    if input_x.ndim != 4:
-        raise ShapeError(f"col2im: got shape {input_x.shape}; wanted (N, C, k, L)")
-    sizes = tuple(output_size.tolist()) if isinstance(output_size, Tensor) else output_size
-    n, c, k, count = input_x.shape
-    flat = reshape_to(input_x, (n, c * k, count))
-    found: Tensor = fold.public(flat, sizes, kernel_size, dilation, padding_value, stride)
-    return found
 
 
 class Col2Im(Primitive):

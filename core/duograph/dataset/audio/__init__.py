@@ -71,3 +71,4 @@ from .spectra import (
     melscale_fbanks,
 )
 from .stretching import PhaseVocoder, PitchShift, TimeStretch
+from .voice import Vad

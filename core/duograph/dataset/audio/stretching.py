@@ -48,9 +48,10 @@ class _SpectrumTransform(AudioTransform):
 
     def __call__(self, waveform: object) -> Array:
         array = checked_signal(type(self).__name__, waveform, self._axes)
-        if array.shape[-1] != 2:
+        if array.shape[-1] != 2 or not array.size:
             raise ShapeError(
                 f"{type(self).__name__}: got shape {array.shape}; wanted (..., frequency, time, 2)"
+                ", none of them 0"
             )
         return super().__call__(array)
 
@@ -107,7 +108,8 @@ class PhaseVocoder(_SpectrumTransform):
 class TimeStretch(_SpectrumTransform):
     """Speeds a spectrum up by a fixed factor (`mindspore.dataset.audio.TimeStretch`).
 
-    The spectrum is (..., n_freq, time, 2), as ``Spectrogram(power=0)`` returns it.
+    The spectrum is (..., n_freq, time, 2), as ``Spectrogram(power=0)`` returns it. At a rate of 1
+    the result has one leading axis, as in MindSpore: (N, n_freq, time, 2).
 
     Args:
         hop_length: samples from one transform to the next; by default ``n_freq - 1``.
@@ -141,7 +143,7 @@ class TimeStretch(_SpectrumTransform):
 
     def _signal(self, signal: Array) -> Array:
         if self.rate == 1:
-            return signal.copy()
+            return signal.reshape(-1, *signal.shape[-3:]).copy()
         if signal.shape[-3] != len(self.advance):
             raise ShapeError(
                 f"TimeStretch: got shape {signal.shape}; wanted n_freq={len(self.advance)} "

@@ -9,9 +9,6 @@ from __future__ import annotations
 from ..transforms import not_random
 from .augment import (
     AutoAugment,
-    CutMixBatch,
-    MixUp,
-    MixUpBatch,
     RandAugment,
     RandomSelectSubpolicy,
     TrivialAugmentWide,
@@ -99,6 +96,7 @@ from .layout import (
     TenCrop,
     VerticalFlip,
 )
+from .mixing import CutMixBatch, MixUp, MixUpBatch
 from .perspective import Perspective, RandomPerspective
 from .random_colour import (
     RandomAdjustSharpness,

@@ -1,4 +1,4 @@
-"""Automatic augmentation policies, and transforms of batches that mix images.
+"""Automatic augmentation policies.
 
 `dataset.vision` exports them for use in `Dataset.map`.
 """
@@ -24,7 +24,7 @@ from .colour import (
     Posterize,
     Solarize,
 )
-from .enums import AutoAugmentPolicy, ImageBatchFormat, Inter
+from .enums import AutoAugmentPolicy, Inter
 from .geometry import Affine, Rotate
 from .images import (
     Image,
@@ -38,8 +38,7 @@ from .images import (
 )
 
 __all__ = [
-    "AutoAugment", "CutMixBatch", "MixUp", "MixUpBatch", "RandAugment", "RandomSelectSubpolicy",
-    "TrivialAugmentWide", "UniformAugment",
+    "AutoAugment", "RandAugment", "RandomSelectSubpolicy", "TrivialAugmentWide", "UniformAugment",
 ]  # fmt: skip
 
 
@@ -421,170 +420,3 @@ class RandomSelectSubpolicy:
 
 
 # ---- batches ------------------------------------------------------------------------------------
-
-
-def _one_hot(owner: str, image: object, label: object) -> tuple[Array, Array]:
-    """Check a batch of images and of their one-hot labels; return both as arrays.
-
-    Images are (N, H, W, C) or (N, C, H, W). Labels are (N, classes) or (N, rows, classes).
-
-    Raises:
-        ShapeError: the shapes are others, or the batch sizes N differ.
-        ArgumentError: the labels are no numbers.
-    """
-    images, labels = np.asarray(image), np.asarray(label)
-    if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
-        raise ShapeError(
-            f"{owner}: got images of shape {images.shape} and labels of shape {labels.shape}; "
-            "wanted (N, H, W, C) or (N, C, H, W), and one-hot labels (N, classes)"
-        )
-    if labels.dtype.kind not in "uif":
-        raise ArgumentError(f"{owner}: got labels of {labels.dtype}; wanted numbers")
-    return images, labels
-
-
-class MixUpBatch:
-    """Mixes each image of a batch, and its one-hot label, with another
-    (`mindspore.dataset.vision.MixUpBatch`).
-
-    Args:
-        alpha: parameter of the Beta distribution of the weights, above 0.
-
-    Returns:
-        Mixed images (N, ...) of the same dtype, and mixed labels, float32, when called with images
-        and labels.
-
-    Raises:
-        ValueError: `alpha` is not above 0; when called: the labels are not one-hot.
-
-    Examples:
-        >>> import numpy as np
-        >>> from duograph.dataset import vision
-        >>> x, y = vision.MixUpBatch()(np.ones((2, 4, 4, 3), np.uint8), np.eye(2))
-        >>> x.shape, y.sum(1).tolist()
-        ((2, 4, 4, 3), [1.0, 1.0])
-    """
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        self.alpha = checked_number("MixUpBatch", "alpha", alpha, 1e-12)
-
-    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
-        images, labels = _one_hot("MixUpBatch", image, label)
-        random = random_numbers()
-        weight = float(random.beta(self.alpha, self.alpha))
-        order = random.permutation(len(images))
-        mixed = weight * images + (1 - weight) * images[order]
-        found = (weight * labels + (1 - weight) * labels[order]).astype(np.float32)
-        return mixed.astype(images.dtype), found
-
-
-class CutMixBatch:
-    """Replaces a rectangle in each image of a batch by one of another image, and mixes their labels
-    (`mindspore.dataset.vision.CutMixBatch`).
-
-    Args:
-        image_batch_format: whether the channels are the last or the second axis.
-        alpha: parameter of the Beta distribution of the areas, above 0.
-        prob: probability with which an image is changed.
-
-    Returns:
-        Images (N, ...), and mixed labels, float32, when called with images and labels.
-
-    Raises:
-        TypeError: `image_batch_format` is no ImageBatchFormat.
-        ValueError: an argument is outside its range; when called: the labels are not one-hot.
-
-    Examples:
-        >>> import numpy as np
-        >>> from duograph.dataset import vision
-        >>> cut = vision.CutMixBatch(vision.ImageBatchFormat.NHWC)
-        >>> x, y = cut(np.ones((2, 4, 4, 3), np.uint8), np.eye(2))
-        >>> x.shape, y.sum(1).tolist()
-        ((2, 4, 4, 3), [1.0, 1.0])
-    """
-
-    def __init__(
-        self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0
-    ) -> None:
-        self.format = checked_member(
-            "CutMixBatch", "image_batch_format", image_batch_format, ImageBatchFormat
-        )
-        self.alpha = checked_number("CutMixBatch", "alpha", alpha, 1e-12)
-        self.prob = checked_probability("CutMixBatch", prob)
-
-    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
-        images, labels = _one_hot("CutMixBatch", image, label)
-        made, found = images.copy(), labels.astype(np.float32)
-        first = 1 if self.format == ImageBatchFormat.NHWC else 2
-        height, width = images.shape[first : first + 2]
-        random = random_numbers()
-        order = random.permutation(len(images))
-        for i, j in enumerate(order):
-            if random.random() >= self.prob:
-                continue
-            side = np.sqrt(1 - random.beta(self.alpha, self.alpha))
-            cy, cx = random.integers(height), random.integers(width)
-            h, w = int(height * side), int(width * side)
-            rows = slice(max(cy - h // 2, 0), min(cy + h // 2, height))
-            columns = slice(max(cx - w // 2, 0), min(cx + w // 2, width))
-            at = (rows, columns) if first == 1 else (slice(None), rows, columns)
-            made[i][at] = images[j][at]
-            area = (rows.stop - rows.start) * (columns.stop - columns.start)
-            weight = 1 - area / (height * width)
-            found[i] = weight * labels[i] + (1 - weight) * labels[j]
-        return made, found
-
-
-class MixUp:
-    """Mixes the images of a batch with others, for `per_batch_map`
-    (`mindspore.dataset.vision.MixUp`).
-
-    Args:
-        batch_size: number of images in a batch, each of which gets its own weight; with 1, a batch
-            has any number of images, which get one weight.
-        alpha: parameter of the Beta distribution of the weights, above 0.
-        is_single: mix the images of a batch with each other; otherwise with the batch of the
-            previous call.
-
-    Returns:
-        Mixed images and labels, float64, when called with images and labels (N, classes).
-
-    Raises:
-        TypeError: an argument has a wrong type.
-        ValueError: an argument is outside its range; when called: the number of images is wrong.
-
-    Examples:
-        >>> import numpy as np
-        >>> from duograph.dataset import vision
-        >>> x, y = vision.MixUp(2, 1.0)(np.ones((2, 4, 4, 3)), np.eye(2))
-        >>> x.shape, y.shape
-        ((2, 4, 4, 3), (2, 2))
-    """
-
-    def __init__(self, batch_size: int, alpha: float, is_single: bool = True) -> None:
-        checked_number("MixUp", "batch_size", batch_size, 1)
-        self.batch_size, self.alpha = batch_size, checked_number("MixUp", "alpha", alpha, 1e-12)
-        if not isinstance(is_single, bool):
-            raise ArgumentError(f"MixUp: got is_single={is_single!r}; wanted True or False")
-        self.is_single = is_single
-        self._before: tuple[Array, Array] | None = None
-
-    def __call__(self, image: object, label: object) -> tuple[Array, Array]:
-        images, labels = np.asarray(image), np.asarray(label)
-        if self.batch_size > 1 and {len(images), len(labels)} != {self.batch_size}:
-            raise ShapeError(
-                f"MixUp: got {len(images)} images and {len(labels)} labels; wanted "
-                f"{self.batch_size}"
-            )
-        random = random_numbers()
-        weights = random.beta(self.alpha, self.alpha, self.batch_size)
-        if self.is_single:
-            order = np.roll(np.arange(len(images)), 1)
-            others = images[order], labels[order]
-        else:
-            others = self._before or (images, labels)
-            self._before = images, labels
-        weight = weights.reshape(-1, *[1] * (images.ndim - 1))
-        mixed = weight * images + (1 - weight) * others[0]
-        weight = weights.reshape(-1, *[1] * (labels.ndim - 1))
-        return mixed, weight * labels + (1 - weight) * others[1]
