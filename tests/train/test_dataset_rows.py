@@ -218,10 +218,12 @@ def clue_files(folder):
 
 
 def record_files(folder):
-    for name, first, end in (("a", 0, 7), ("b", 7, 10)):
+    """Return a dataset of as many files as shards: a shard is every n-th file."""
+    for name, first, end in (("a", 0, 5), ("b", 5, 8), ("c", 8, 10)):
         data = ds.NumpySlicesDataset(np.arange(first, end), ["x"], shuffle=False)
         data.save(str(folder / name), 1, "tfrecord")
-    return lambda **options: ds.TFRecordDataset([str(folder / "a"), str(folder / "b")], **options)
+    files = [str(folder / name) for name in "abc"]
+    return lambda **options: ds.TFRecordDataset(files, **options)
 
 
 def equal_record_files(folder):

@@ -286,7 +286,7 @@ class Stream(SourceDataset):
     def _size(self) -> int | None:
         if self._equal_shards:
             count = -(-self._whole_count() // self._shards)
-        else:  # of the files in their given order, as in MindSpore
+        else:
             count = sum(self._counts()[self._shard :: self._shards])
         return count if self._limit is None else min(count, self._limit)
 
@@ -305,9 +305,9 @@ class Stream(SourceDataset):
         """Yield (path of the file, undecoded row) for each row of one pass, in shuffled order."""
         mode = self._shuffle
         random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
-        files = self._files
+        files = self._own_files()
         if random is not None and mode != samplers.Shuffle.INFILE:
-            files = [files[i] for i in self._order_of_files(random)]
+            files = [files[i] for i in self._order_of_files(random, len(files))]
         rows = self._shard_of(files)
         if random is None or mode == samplers.Shuffle.FILES:
             yield from rows
@@ -317,23 +317,29 @@ class Stream(SourceDataset):
         else:
             yield from _mixed(rows, random, self._BUFFER)
 
-    def _order_of_files(self, random: np.random.Generator) -> Array:
-        """Return the numbers of the files in random order, the same order for all shards."""
+    def _own_files(self) -> list[pathlib.Path]:
+        """Return the files of which this shard has rows: all of them, or every n-th one.
+
+        A shard has the same files in every pass, so that its number of rows is known. (MindSpore
+        shuffles the files of all shards first, and its sizes are then those of other files.)
+        """
+        return self._files if self._equal_shards else self._files[self._shard :: self._shards]
+
+    def _order_of_files(self, random: np.random.Generator, count: int) -> Array:
+        """Return the numbers of `count` files in random order, the same order for all shards."""
         if self._shards > 1:  # other processes read the other shards, with or without a seed
             self._passes += 1
             random = config.generator(config.key_of_shards(self._passes))
-        return random.permutation(len(self._files))
+        return random.permutation(count)
 
     def _shard_of(self, files: Sequence[pathlib.Path]) -> Iterator[tuple[pathlib.Path, object]]:
-        """Yield (path, undecoded row) for each row of this shard of the given files, in order.
+        """Yield (path, undecoded row) for each row of this shard of its files, in order.
 
         Equal shards are consecutive rows, the last of which repeat the first rows of the files.
-        Otherwise a shard is every n-th file.
+        Otherwise a shard has all rows of `files`.
         """
         if not self._equal_shards or self._shards == 1:
-            return (
-                row for path in files[self._shard :: self._shards] for row in self._located(path)
-            )
+            return (row for path in files for row in self._located(path))
         count = self._whole_count()
         each = -(-count // self._shards)
         first = self._shard * each % count if count else 0
@@ -357,7 +363,9 @@ class Stream(SourceDataset):
 
     def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
         wanted = set(numbers)
-        rows = enumerate(itertools.islice(self._shard_of(self._files), max(wanted, default=-1) + 1))
+        rows = enumerate(
+            itertools.islice(self._shard_of(self._own_files()), max(wanted, default=-1) + 1)
+        )
         kept = {i: row for i, row in rows if i in wanted}
         return self._decoded(kept[i] for i in numbers)
 
