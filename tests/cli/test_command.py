@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 from cli_commands import COMMANDS
+from duograph import context
 from duograph.backend import registry
 from duograph.backend.health import Finding
 from duograph.cli import doctor, main
@@ -353,6 +354,7 @@ def test_doctor_finds_what_is_missing(environment, status, said, monkeypatch, ca
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(registry, "_default", None)  # which DUOGRAPH_DEVICE may change
+    monkeypatch.setattr(context.settings, "device_target", None)  # what an earlier test has set
     assert main(["doctor"]) == status
     assert said in capsys.readouterr().out
     assert main(["doctor", "--json"]) == status
@@ -397,8 +399,10 @@ def test_an_interrupt_ends_the_command_with_130(command, tmp_path):
     (tmp_path / "slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
     line = [sys.executable, "-m", "duograph.cli", *command.split()]
     with subprocess.Popen(
-        line, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+        line, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        # a job in the background of a shell ignores interrupts, and so would its processes
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip
         assert process.stderr is not None
         process.stderr.readline()  # what the script prints goes to stderr
         time.sleep(0.1)

@@ -508,7 +508,7 @@ def test_cache_command(place, capsys):
 def test_cache_command_on_a_refused_directory(place, capsys):
     place.mkdir(0o700)
     place.chmod(0o777)
-    assert main(["cache", "info"]) == 0
+    assert main(["cache", "info"]) == 1
     assert "not used: others can write to it (mode 777)" in capsys.readouterr().out
     assert main(["cache", "clear"]) == 1
     assert "others can write to it" in capsys.readouterr().err
