@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -98,10 +98,11 @@ def materialise(t: Tensor) -> None:
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
-        if array.size < _MANY or not callable(init):
-            made = init(array) if callable(init) else array
-        else:
-            with status_line(f"making {array.size:,} initial values"):
+        made: Array | None = array
+        if callable(init):
+            many = array.size >= _MANY and not isinstance(init, Arriving)
+            line = status_line(f"making {array.size:,} initial values") if many else nullcontext()
+            with line:
                 made = init(array)
         t._buf = np.ascontiguousarray(array if made is None else made, t._type.dtype.np).reshape(
             t._type.shape

@@ -166,12 +166,12 @@ class RuntimeState:
             self.derivatives -= 1
 
     def enter_staging(self) -> None:
-        """Add one to `staging`, the number of running evaluations of source in all threads."""
+        """Add one to `staging`, the number of functions being traced, in all threads."""
         with self._lock:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Take one from `staging`, the number of running evaluations of source in all threads."""
+        """Take one from `staging`, the number of functions being traced, in all threads."""
         with self._lock:
             self.staging -= 1
 

@@ -96,7 +96,7 @@ ROWS = [
 
 
 def results(call: str, function: Callable[..., object] | None = None) -> list[Tensor]:
-    """Return the tensors that a call computes, or those that `function` made of it returns."""
+    """Return the tensors that a call returns; `function` is the call compiled, None if eager."""
     found = eval(call, {**VALUES, "ms": ms}) if function is None else function(*VALUES.values())
     return list(found) if isinstance(found, tuple) else [found]  # type: ignore[list-item]
 

@@ -544,7 +544,7 @@ def test_roofline_compares_with_the_limits(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_limits_that_a_kernel_exceeds_are_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that were measured first, on a machine busy with other work, are too low."""
+    """The first measurement, on a machine busy with other work, may be too low."""
     stored: list[bytes] = []
     measured = iter([Limits(2e12, 4e5), Limits(1e12, 1e15)])
     monkeypatch.setattr(limits, "_measured", lambda device: next(measured))

@@ -20,7 +20,7 @@ from ..types import FLOAT, STACK, TensorType, ValueType
 
 __all__ = [
     "Activity", "forward_uses", "has_cotangent", "has_side_effects", "expandable", "lost_in_bprop",
-    "passes_on", "STACK_OPS", "ALWAYS", "SOMETIMES", "NEVER",
+    "passes_on", "STACK_OPS",
 ]  # fmt: skip
 
 # In which runs a value depends differentiably on a differentiated parameter. The values true and
@@ -108,12 +108,12 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[int, ...]], tuple[int, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[int]) -> tuple[int, ...]:
-        """Return, for each result of a graph, when it depends on a differentiated parameter.
+        """Return, per result of a graph, in which runs it depends on a differentiated parameter.
 
         Args:
             graph: the graph.
-            wanted: for each parameter of the graph, when it is differentiated: NEVER, SOMETIMES or
-                ALWAYS.
+            wanted: for each parameter of the graph, in which runs it is differentiated: NEVER,
+                SOMETIMES or ALWAYS. The results are such values too.
         """
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
@@ -129,7 +129,7 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[int]) -> tuple[int, ...]:
-        """Return, for each parameter of a loop body, when it depends on a differentiated one.
+        """Return, per parameter of a loop body, in which runs it depends on a differentiated one.
 
         A loop variable also counts if only later iterations make it depend on a differentiated
         parameter.
@@ -137,7 +137,7 @@ class Activity:
         Args:
             body: the loop body.
             n_carry: number of loop variables, which are the first parameters of the body.
-            wanted: for each parameter of the body, when it is differentiated.
+            wanted: for each parameter of the body, in which runs it is differentiated.
         """
         flags = list(wanted)
         while True:
@@ -148,11 +148,11 @@ class Activity:
             flags[:n_carry] = joined
 
     def called(self, target: NamedGraph, wanted: Sequence[int]) -> tuple[int, ...]:
-        """Return, for each result of a named graph, when it depends on a differentiated parameter.
+        """Return, per result of a named graph, in which runs it depends on a differentiated one.
 
         Args:
             target: the named graph.
-            wanted: for each parameter of the graph, when it is differentiated.
+            wanted: for each parameter of the graph, in which runs it is differentiated.
         """
         key = (target, tuple(wanted))
         found = self._named.get(key)
@@ -171,9 +171,9 @@ class Activity:
             guess = found
 
     def _node(self, graph: Graph, node: GraphNode, operands: Sequence[int]) -> Sequence[int]:
-        """Return, for each result of a node, when it depends on a differentiated value.
+        """Return, for each result of a node, in which runs it depends on a differentiated value.
 
-        `operands` says for each operand of the node when it depends on such a value.
+        `operands` says for each operand of the node in which runs it depends on such a value.
         """
         name, attributes = node.op.name, node.attributes
         if name == "switch":
@@ -208,12 +208,18 @@ def has_side_effects(graph: Graph) -> bool:
 
 
 def _of_any(operands: Iterable[int]) -> int:
-    """Return when at least one of several values is active, from when each of them is."""
+    """Return in which runs at least one of several values is active.
+
+    `operands` says for each of the values in which runs it is active.
+    """
     found = set(operands)
     return ALWAYS if ALWAYS in found else SOMETIMES if SOMETIMES in found else NEVER
 
 
 def _joined(flags: Iterable[int]) -> int:
-    """Return when a value is active that is one of several, chosen at run time."""
+    """Return in which runs the value is active that a run chooses among several.
+
+    `flags` says for each of them in which runs it is active.
+    """
     found = set(flags)
     return found.pop() if len(found) == 1 else SOMETIMES

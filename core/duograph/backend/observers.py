@@ -9,6 +9,7 @@ both forms and switch between them. This module must not change what runs.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import functools
@@ -189,7 +190,7 @@ class Observer:
             self.take(works[index], begin, end, None)
 
 
-class EventLog(Observer):
+class EventLog(Observer, abc.ABC):
     """Base class of duograph's own observers whose events a backend's compiled code may store.
 
     A backend offers such code by its method `watched_call`. It stores the values that `take` would
@@ -207,20 +208,24 @@ class EventLog(Observer):
     limits: list[int]
     by_compiled_code: bool
 
+    @abc.abstractmethod
     def walk(self, work: Work, frame: FrameType | None) -> tuple[CodeType | None, int]:
         """Return the code object and bytecode offset of the user's line, or (None, 0).
 
         `frame` is the innermost frame, at depth 0 of those that `work.sites` remembers.
         """
-        raise NotImplementedError(f"{type(self).__name__}: has no walk()")
 
+    @abc.abstractmethod
     def drop(self, count: int = 1) -> None:
         """Count events beyond the limit."""
-        raise NotImplementedError(f"{type(self).__name__}: has no drop()")
 
+    @abc.abstractmethod
     def sample(self, device: str) -> None:
         """Store the memory in use of a device now, and set when it is to be sampled next."""
-        raise NotImplementedError(f"{type(self).__name__}: has no sample()")
+
+
+# An EventLog, its `values` and its `limits`, as compiled code of a backend reads them.
+Log: TypeAlias = tuple[EventLog, list[object], list[int]]
 
 
 def _on_device(begin: int, marks: Marks) -> Callable[[], tuple[int, int]]:
@@ -243,8 +248,8 @@ class State:
             every observer; None while there are no observers.
         start: function that calls `started` of the observers that override it; None if no observer
             does.
-        log: (observer, its `values`, its `limits`) if there is one observer alone and compiled code
-            of a backend may store its events, else None.
+        log: the only observer, as a `Log`, if compiled code of a backend may store its events;
+            else None.
         building: whether calls are now prepared in the form that reports.
     """
 
@@ -256,7 +261,7 @@ class State:
         self.take: Callable[[Work, int, int, Marks | None], None] | None = None
         self.take_program: Callable[[Sequence[Work], Array], None] | None = None
         self.start: Callable[[Work], None] | None = None
-        self.log: tuple[EventLog, list[object], list[int]] | None = None
+        self.log: Log | None = None
         self.building = False
 
 
@@ -314,9 +319,7 @@ def _set(observers: tuple[Observer, ...]) -> None:
         runtime_state.settings_version = object()
 
 
-def _only_log(
-    observers: Sequence[Observer],
-) -> tuple[EventLog, list[object], list[int]] | None:
+def _only_log(observers: Sequence[Observer]) -> Log | None:
     """Return `State.log` for these observers."""
     log = observers[0] if len(observers) == 1 else None
     if not isinstance(log, EventLog) or not log.by_compiled_code or not _is_own(log):

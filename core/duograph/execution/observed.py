@@ -38,17 +38,19 @@ def watched_steps(steps: Sequence[Step], backend: Backend, device: Device) -> li
     A step that calls a Python function (a host call) reports as well. Steps of control flow are
     returned unchanged: only the kernels inside them report.
     """
-    timer = _timer(backend, device)
-    return [_watched_step(step, backend, device, timer) for step in steps]
+    timer, form = _timer(backend, device), _compiled_form(backend)
+    return [_watched_step(step, device, timer, form) for step in steps]
 
 
-def _watched_step(step: Step, backend: Backend, device: Device, timer: DeviceTimer | None) -> Step:
+def _watched_step(
+    step: Step, device: Device, timer: DeviceTimer | None, form: CompiledForm
+) -> Step:
     """Return a step in the form that reports each of its calls to observers."""
     if step.name in CONTROL_OPS and step.name != "host_call":
         return step
     work = _work(step, device)
     timer = timer if work.kind == "kernel" else None
-    run = watched(step.call.run, work, timer, len(step.operands), _compiled_form(backend))
+    run = watched(step.call.run, work, timer, len(step.operands), form)
     return step.with_run(run)
 
 
@@ -120,7 +122,11 @@ def watched_graph(run: Run, graph: Graph, device: Device) -> Run:
 
 
 def _compiled_form(backend: Backend) -> CompiledForm:
-    """Return the backend's method `watched_call`; where it fails, the Python form is the result."""
+    """Return a function that calls the backend's `watched_call` and checks its result.
+
+    Where that method raises or returns no function, a warning says so once, and the result is the
+    form in Python.
+    """
 
     def form(
         state: State, run: HandleFunction, work: Work, otherwise: HandleFunction

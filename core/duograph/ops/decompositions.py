@@ -167,7 +167,7 @@ def qr(input: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 def _tensor_qr(
     self: Tensor, some: bool | str = True, *, mode: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compute the QR decomposition, of the reduced form if `some`, else complete; see `ops.qr`.
+    """Return the QR decomposition: reduced if `some` is true, else complete; see `ops.qr`.
 
     `mode`, or a string as the first argument, is the mode of `ops.qr`.
     """

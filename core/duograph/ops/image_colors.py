@@ -205,10 +205,7 @@ class DataFormatVecPermute(Primitive):
 
 
 class CheckNumerics(Primitive):
-    """Return a Tensor unchanged; raise ValueError if an element is not finite.
-
-    `CheckNumerics()(x)`
-    """
+    """Check that all elements are finite: `CheckNumerics()(x)` returns `x` or raises an error."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return `x` unchanged after checking that all elements are finite.

@@ -39,8 +39,7 @@ def by_position(name: str, what: str, args: Sequence[Any], given: Any) -> tuple[
     """
     if args:
         raise ArgumentError(
-            f"{name}: got {what}={given!r} beside {args}; wanted the sizes once, by position or by "
-            "name"
+            f"{name}: got {what}={given!r} beside {args}; wanted them once, by position or by name"
         )
     return (given,)
 

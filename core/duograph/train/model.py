@@ -188,8 +188,9 @@ class Model:
         if sink_size != -1 and not dataset_sink_mode:
             warn_unused("Model.train", "sink_size")
         self._run(
-            epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
-        )
+            "Model.train", epoch, train_dataset, callbacks, initial_epoch,
+            sink_size if dataset_sink_mode else -1,
+        )  # fmt: skip
 
     def fit(
         self,
@@ -222,8 +223,9 @@ class Model:
             raise ArgumentValueError("Model.fit: got valid_dataset without metrics; wanted metrics")
         size = sink_size if dataset_sink_mode else -1
         self._run(
-            epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency
-        )
+            "Model.fit", epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset,
+            valid_frequency,
+        )  # fmt: skip
 
     def _check_run(
         self, epochs: int, dataset: Iterable[object], initial_epoch: int, method: str
@@ -242,18 +244,19 @@ class Model:
             )
         if self._train_network is None:
             raise ArgumentValueError(
-                "Model.train: the Model has a loss_fn and no optimizer; wanted both, or a network "
+                f"{method}: the Model has a loss_fn and no optimizer; wanted both, or a network "
                 "that trains itself, such as a TrainOneStepCell"
             )
         steps = batch_count(dataset)
         if steps == 0:
             raise ArgumentValueError(
-                "Model.train: got a dataset without batches; wanted at least one"
+                f"{method}: got a dataset without batches; wanted at least one"
             )
         return self._train_network, steps
 
     def _run(
         self,
+        method: str,
         epochs: int,
         dataset: Iterable[object],
         callbacks: Callbacks,
@@ -262,9 +265,7 @@ class Model:
         valid: Iterable[object] | None = None,
         frequency: int | Sequence[int] = 1,
     ) -> None:
-        network, steps = self._check_run(
-            epochs, dataset, initial_epoch, "Model.train" if valid is None else "Model.fit"
-        )
+        network, steps = self._check_run(epochs, dataset, initial_epoch, method)
         taken = min(steps, sink_size) if 0 < sink_size and steps > 0 else steps
         check_ranks(network.trainable_params(), taken, initial_epoch, epochs)
         if sink_size > 0:

@@ -124,7 +124,7 @@ def _without_effects(
     Raises:
         StopIteration: there are no more items.
         UnsupportedSyntaxError: computing the item has an effect, or raises an error that is no
-        DuographError.
+            DuographError.
     """
     scopes = {id(frame.vars) for frame in ev.calls.frames}
     nodes, had_writes = len(ev.builder.nodes), ev.outside.has_writes
