@@ -77,7 +77,8 @@ def test_the_text_form_has_what_the_page_has(function, shapes, tmp_path):
     """Every value of the page's data is in the text, except those that only pictures use."""
     page = function.show(*[tensor(*shape) for shape in shapes])
     text, data = page.text(), data_of(page)
-    assert page.save(tmp_path / "page.txt").read_text() == text
+    for name, written in {"a.txt": text, "a.TXT": text, "a.html": str(page)}.items():
+        assert page.save(tmp_path / name).read_text() == written
     wanted = [data["facts"]["name"], data["facts"]["arguments"], data["facts"]["level"]]
     wanted += [line.strip() for part in data["sources"] for line in part["lines"]]
     for capture in data["facts"]["captures"]:

@@ -180,6 +180,26 @@ def test_errors_of_model(name):
         call()
 
 
+@pytest.mark.parametrize("method", ["train", "fit", "build"])
+@pytest.mark.parametrize("epochs", ["3", 0], ids=["text", "zero"])
+def test_errors_name_the_method_that_was_called(method, epochs):
+    calls = {
+        "train": lambda m: m.train(epochs, problem()),
+        "fit": lambda m: m.fit(epochs, problem()),
+        "build": lambda m: m.build(problem(), None, epoch=epochs),
+    }
+    with pytest.raises((TypeError, ValueError), match=f"Model.{method}: got epoch="):
+        calls[method](model())
+
+
+@pytest.mark.parametrize("method", ["train", "fit", "build"])
+def test_errors_of_a_model_without_an_optimizer_name_the_method(method):
+    m = ms.Model(nn.Dense(4, 1), nn.MSELoss())
+    run = {"train": m.train, "fit": m.fit, "build": lambda n, data: m.build(data, None)}[method]
+    with pytest.raises(ValueError, match=f"Model.{method}: the Model has a loss_fn and no optim"):
+        run(1, problem())
+
+
 def test_an_evaluation_that_fails_leaves_the_network_training():
     m = model()
     m.predict_network.set_train(True)

@@ -74,7 +74,7 @@ class Page:
             OSError: the file cannot be written.
         """
         path = pathlib.Path(path)
-        text = self.text() if path.suffix == ".txt" else self._text
+        text = self.text() if path.suffix.lower() == ".txt" else self._text
         path.write_text(text, encoding="utf-8")
         return path
 
