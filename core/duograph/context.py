@@ -429,11 +429,6 @@ def _check_parallel(key: str, value: object) -> None:
     with a single rank.
     """
     several = launched() is not None or thread_state.world is not None
-    if several and key == "pipeline_stages" and value != 1:
-        raise UnsupportedOpError(
-            f"set_auto_parallel_context: got pipeline_stages={value!r} on several ranks; wanted 1: "
-            "sending values between stages is not built. Divide layers with Cell.shard"
-        )
     if key == "parallel_mode":
         modes = [str(m) for m in ParallelMode]
         if value not in modes:

@@ -7,7 +7,8 @@ programs is set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -15,10 +16,20 @@ import numpy as np
 from ..frontend.types import Value
 from ..ir.graph import Graph
 from ..parameter import Parameter
-from ..ranks.world import world
-from ..sharding.layouts import Placement, check_divisible
-from ..sharding.mode import argument_placement, dividing, full_batch
+from ..ranks.world import WORLD_NAMES, world
+from ..sharding.layouts import Placement, StagePlacement, check_divisible
+from ..sharding.mode import (
+    all_ranks,
+    argument_placement,
+    dividing,
+    full_batch,
+    own_rank,
+    own_stage,
+    pipeline_stages,
+    stage_ranks,
+)
 from ..sharding.partition import BATCH, WHOLE, Divided, partition
+from ..sharding.stages import Stages, cut
 from ..tensor import Tensor
 from ..types import TensorType
 
@@ -39,6 +50,7 @@ class Division:
         self._arguments: dict[int, Placement] = {}  # by index among the tensor arguments
         self._count = 0
         self._parts: list[tuple[Parameter, Placement]] = []
+        self._count_of_stages = pipeline_stages()
 
     def argument_type(self, index: int, value: Tensor) -> TensorType:
         """Return the type of a tensor argument with its global shape, over all ranks.
@@ -67,15 +79,26 @@ class Division:
             entries: the source of each input of the graph, such as ("arg", position).
             writes: the tensors that the program writes, with the outputs that are their new values.
         """
-        known: dict[int, Placement] = {}
-        fixed = set(range(graph.n_params))
         position: dict[tuple[str, int], int] = {}
         for i, (kind, value) in enumerate(entries):
+            if kind in ("arg", "state"):
+                position[kind, value if kind == "arg" else id(value)] = i
+        written: dict[int, int] = {}
+        for kind, value, output in writes:
+            at = position.get((kind, id(value) if kind == "state" else value))
+            if at is not None:
+                written[output] = at
+        stages = self._cut(graph, entries, written) if self._count_of_stages > 1 else None
+        if stages is not None:
+            graph = stages.graph
+        known: dict[int, Placement] = {}
+        fixed = set(range(graph.n_params))
+        for i, (kind, value) in enumerate(entries):
+            if stages is not None and stages.owners.get(i, stages.stage) != stages.stage:
+                continue  # this rank has nothing of it
             if kind == "arg":
                 known[i] = self._arguments[value]
-                position[kind, value] = i
             elif kind == "state":
-                position[kind, id(value)] = i
                 if isinstance(value, Parameter):
                     placement = value._placement or value._plan
                     if placement is not None:
@@ -85,25 +108,58 @@ class Division:
                         fixed.discard(i)
         results = WHOLE if full_batch() else BATCH
         wanted: list[str | int] = [results] * len(graph.outputs)
-        for kind, value, output in writes:
-            at = position.get((kind, id(value) if kind == "state" else value))
-            if at is not None:
-                wanted[output] = at
+        for output, at in written.items():
+            wanted[output] = at
         found = partition(graph, world(), self.ranks, known, fixed, wanted)
-        for (kind, value), dims in zip(entries, found.inputs, strict=True):
-            free = isinstance(value, Parameter) and value._placement is None
-            if kind == "state" and free and any(dims):
-                names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
+        for i, ((kind, value), dims) in enumerate(zip(entries, found.inputs, strict=True)):
+            if kind != "state" or not isinstance(value, Parameter) or value._placement is not None:
+                continue
+            names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
+            if stages is not None and i in stages.owners:
+                owner = stages.owners[i]
+                shape = value._type.shape
+                here = owner == stages.stage
+                placement: Placement = StagePlacement(
+                    dims, stage_ranks(owner), names, shape, owner, here, all_ranks()
+                )
+                self._parts.append((value, placement))
+            elif any(dims):
                 self._parts.append((value, Placement(dims, found.mesh.ranks, names)))
-        return found
+        return dataclasses.replace(found, stages=stages)
+
+    def _cut(self, graph: Graph, entries: Entries, written: Mapping[int, int]) -> Stages:
+        """Return what this rank's pipeline stage runs of a program.
+
+        Args:
+            graph: the program on global tensors.
+            entries: the source of each input.
+            written: position of an output -> position of the input whose new value it is.
+        """
+        parameters = {
+            i for i, (kind, v) in enumerate(entries) if kind == "state" and isinstance(v, Parameter)
+        }
+        placed = {i: entries[i][1]._placement for i in parameters}
+        known = {i: p.stage for i, p in placed.items() if isinstance(p, StagePlacement)}
+        own = own_rank() - self.ranks[0]
+        found = cut(
+            graph, self._count_of_stages, own_stage(), known, parameters, written,
+            lambda stage: stage_ranks(stage)[own], WORLD_NAMES[0],
+        )  # fmt: skip
+        types = list(found.graph.types)
+        for i, owner in found.owners.items():
+            kind = types[i]
+            if owner != found.stage and isinstance(kind, TensorType):
+                types[i] = kind.with_(shape=(0, *kind.shape[1:]))
+        return dataclasses.replace(found, graph=dataclasses.replace(found.graph, types=types))
 
     def take_parts(self) -> None:
-        """Replace the values of sharded Parameters by the local shards of this rank.
+        """Replace the values of divided Parameters by what this rank holds of them.
 
-        A Parameter is replicated until the first program that shards it is compiled.
+        A Parameter is replicated until the first program that divides it is compiled. One of
+        another pipeline stage becomes empty.
         """
         for parameter, placement in self._parts:
-            part = placement.part(parameter._type.shape, world().rank)
+            part = placement.part(parameter._type.shape, own_rank())
             made = Tensor(np.ascontiguousarray(parameter.asnumpy()[part]), parameter.dtype)
             device = parameter._type.device
             parameter._rebind(made.move_to(repr(device)) if device is not None else made)

@@ -65,6 +65,7 @@ class Span(NamedTuple):
         function: the enclosing function; "" if unknown.
         chain: the framework's functions that this line had called and that had not returned yet,
             outermost first; `call_names.called` makes a name for messages of it.
+        stage: the pipeline stage of the innermost open call of a Cell that has one, or None.
     """
 
     file: str
@@ -74,6 +75,7 @@ class Span(NamedTuple):
     text: str
     function: str = ""
     chain: tuple[Link, ...] = ()
+    stage: int | None = None
 
     def __str__(self) -> str:
         where = f"{short(self.file)}:{self.line}"

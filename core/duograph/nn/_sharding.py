@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..runtime_state import runtime_state
 from ..sharding.constraints import divided
 from ..sharding.layouts import Layout, check_divisible, placement_of, placements_of
-from ..sharding.mode import all_ranks, dividing
+from ..sharding.mode import mesh_ranks, dividing
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def shard_cell(cell: Cell, in_strategy: object, out_strategy: object, plan: obje
 
     `plan` is the `parameter_plan`. The function does nothing where there is only one rank.
     """
-    ranks = all_ranks()
+    ranks = mesh_ranks()
     if len(ranks) == 1:
         return
     owner = f"{type(cell).__name__}.shard"
@@ -93,7 +93,7 @@ def plan_parameters(owner: str, cell: Cell, plan: object) -> None:
                 RuntimeWarning, stacklevel=4,
             )  # fmt: skip
             continue
-        placement = placement_of(f"{owner}: {name}", strategy, all_ranks())
+        placement = placement_of(f"{owner}: {name}", strategy, mesh_ranks())
         check_divisible(f"{owner}: Parameter {parameter.name}", parameter.shape, placement)
         parameter._plan = placement
 

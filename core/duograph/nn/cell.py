@@ -85,6 +85,7 @@ class Cell(KeepsState):
     _jit_config: JitConfig | None
     _compiled: object
     _sharding: _sharding.Sharding | None = None  # what `shard` leaves
+    _pipeline_stage: int | None = None
     _forward_pre_hooks: OrderedDict[int, Any]
     _forward_hooks: OrderedDict[int, Any]
     _forward_hooks_always: set[int]
@@ -506,6 +507,29 @@ class Cell(KeepsState):
         if not isinstance(value, str):
             raise ArgumentError(f"phase: got {value!r}; wanted a string")
         self.__dict__["_phase"] = value
+
+    @property
+    def pipeline_stage(self) -> int | None:
+        """The stage of a pipeline that this Cell belongs to, or None; can be set.
+
+        The Cells inside it that have no stage of their own belong to the same one. It has an effect
+        in compiled programs of several ranks with
+        `set_auto_parallel_context(pipeline_stages=...)`.
+
+        Raises:
+            TypeError: the stage is not an int.
+            ValueError: it is negative.
+        """
+        return self._pipeline_stage
+
+    @pipeline_stage.setter
+    def pipeline_stage(self, value: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArgumentError(f"pipeline_stage: got {value!r}; wanted an int")
+        if value < 0:
+            raise ArgumentValueError(f"pipeline_stage: got {value}; wanted 0 or more")
+        self.__dict__["_pipeline_stage"] = value
+        runtime_state.cells_version += 1
 
     def to_float(self, dst_type: DType) -> Cell:
         """Make this Cell and its descendants compute in another float type; return this Cell.

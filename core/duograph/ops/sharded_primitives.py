@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ArgumentValueError
 from ..sharding.constraints import divided
 from ..sharding.layouts import Axis, Layout, Placement, placements_of
-from ..sharding.mode import all_ranks
+from ..sharding.mode import mesh_ranks
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def shard_primitive(made: Primitive, in_strategy: object, out_strategy: object) 
     before = made._placements
     given: tuple[Placement, ...] | None = None
     results: tuple[Placement, ...] | None = None
-    owner, ranks = f"{made.name}.shard", all_ranks()
+    owner, ranks = f"{made.name}.shard", mesh_ranks()
     if in_strategy is not None:
         given = _of_operands(made, owner, in_strategy, ranks)
     if out_strategy is not None:

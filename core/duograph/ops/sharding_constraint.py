@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from ..op import op
 from ..sharding.constraints import constrained
 from ..sharding.layouts import Layout, Placement, placement_of
-from ..sharding.mode import all_ranks
+from ..sharding.mode import mesh_ranks
 from ..tensor import Tensor
 from .movement import identity
 
@@ -55,4 +55,4 @@ def reshard(tensor: Tensor, layout: Layout) -> Tensor:
         raise ArgumentError(f"reshard: got {type(tensor).__name__}; wanted a Tensor")
     if not isinstance(layout, Layout):
         raise ArgumentError(f"reshard: got layout={layout!r}; wanted a Layout")
-    return constrained("reshard", tensor, placement_of("reshard", layout, all_ranks()))
+    return constrained("reshard", tensor, placement_of("reshard", layout, mesh_ranks()))

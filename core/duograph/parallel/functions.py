@@ -19,7 +19,7 @@ from ..parameter import Parameter
 from ..ranks.world import world
 from ..sharding.constraints import divided
 from ..sharding.layouts import placements_of
-from ..sharding.mode import all_ranks
+from ..sharding.mode import mesh_ranks
 from ..tensor import Tensor
 
 __all__ = ["gathered", "shard"]
@@ -59,7 +59,7 @@ def shard(
         return jit(lambda *args: fn(*args))
     if parameter_plan is not None:
         plan_parameters("shard", _no_cell(fn), parameter_plan)
-    ranks = all_ranks()
+    ranks = mesh_ranks()
     given = placements_of("shard: in_strategy", in_strategy, ranks)
     results = None
     if out_strategy is not None:

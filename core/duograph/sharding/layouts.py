@@ -22,6 +22,7 @@ __all__ = [
     "Mesh",
     "Placement",
     "check_divisible",
+    "StagePlacement",
     "placement_of",
     "placements_of",
 ]
@@ -70,6 +71,37 @@ class Placement:
             length = n // _count(axes)
             found.append(slice(index * length, (index + 1) * length))
         return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class StagePlacement(Placement):
+    """The placement of a Parameter that belongs to one stage of a pipeline.
+
+    The ranks of the stage hold it, replicated or in shards; on all other ranks it is empty.
+
+    Attributes:
+        shape: the global shape.
+        stage: the number of the stage.
+        here: whether this rank is one of the stage.
+        everyone: all ranks of the pipeline.
+    """
+
+    shape: tuple[int, ...] = ()
+    stage: int = 0
+    here: bool = True
+    everyone: tuple[int, ...] = ()
+
+    def whole_shape(self, local: Sequence[int]) -> tuple[int, ...]:
+        """Return the global shape."""
+        return self.shape
+
+    def local_shape(self, whole: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape on this rank."""
+        return super().local_shape(whole) if self.here else (0, *whole[1:])
+
+    def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
+        """Return the slices of a global tensor of shape `whole` that rank `rank` holds."""
+        return super().part(whole, rank) if rank in self.ranks else (slice(0, 0),)
 
 
 def _count(axes: Axes) -> int:

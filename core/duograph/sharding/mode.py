@@ -11,13 +11,13 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from ..context import get_auto_parallel_context
-from ..errors import ShapeError
+from ..errors import ArgumentValueError, ShapeError
 from ..launched import launched
 from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
 __all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks",
-           "own_rank"]  # fmt: skip
+           "mesh_ranks", "own_rank", "own_stage", "pipeline_stages", "stage_ranks"]  # fmt: skip
 
 if TYPE_CHECKING:
     from ..ranks.world import World
@@ -33,10 +33,50 @@ def dividing() -> tuple[int, ...] | None:
     """
     if launched() is None and thread_state.world is None:
         return None
+    count = pipeline_stages()
     if get_auto_parallel_context("parallel_mode") not in _MODES:
+        if count > 1:
+            raise ArgumentValueError(
+                f"pipeline_stages: got {count} stages in the parallel mode "
+                f"{str(get_auto_parallel_context('parallel_mode'))!r}; wanted "
+                "parallel_mode='semi_auto_parallel', in which compiled code is divided"
+            )
         return None
-    found = all_ranks()
-    return found if len(found) > 1 else None
+    found = mesh_ranks()
+    return found if len(found) > 1 or count > 1 else None
+
+
+def pipeline_stages() -> int:
+    """Return the number of pipeline stages of the programs of several ranks."""
+    return int(get_auto_parallel_context("pipeline_stages"))
+
+
+def own_stage() -> int:
+    """Return the pipeline stage of this rank."""
+    return own_rank() // (_world().size // pipeline_stages())
+
+
+def stage_ranks(stage: int) -> tuple[int, ...]:
+    """Return the ranks of a pipeline stage, which are neighbours."""
+    each = _world().size // pipeline_stages()
+    return tuple(range(stage * each, (stage + 1) * each))
+
+
+def mesh_ranks() -> tuple[int, ...]:
+    """Return the ranks among which tensors are sharded: all, or those of this rank's stage.
+
+    Raises:
+        ArgumentValueError: the ranks cannot form equally many stages.
+    """
+    count, size = pipeline_stages(), _world().size
+    if count == 1:
+        return all_ranks()
+    if size % count:
+        raise ArgumentValueError(
+            f"pipeline_stages: got {count} stages for {size} ranks; wanted a number that divides "
+            "the number of ranks"
+        )
+    return stage_ranks(own_stage())
 
 
 def dividing_key() -> Hashable:
@@ -47,11 +87,11 @@ def dividing_key() -> Hashable:
     ranks = dividing()
     if ranks is None:
         return None
-    return ranks, full_batch(), get_auto_parallel_context("dataset_strategy")
+    return ranks, pipeline_stages(), full_batch(), get_auto_parallel_context("dataset_strategy")
 
 
 def all_ranks() -> tuple[int, ...]:
-    """Return the numbers of all ranks of the world; a partitioned program runs on all of them."""
+    """Return the numbers of all ranks of the world."""
     return tuple(range(_world().size))
 
 
@@ -81,7 +121,7 @@ def argument_placement(index: int, local: Sequence[int]) -> Placement:
     Raises:
         ShapeError: ``dataset_strategy`` gives a layout with another number of axes.
     """
-    ranks = all_ranks()
+    ranks = mesh_ranks()
     strategy = get_auto_parallel_context("dataset_strategy")
     whole = Placement(((),) * len(local), ranks)
     if full_batch() or not local:

@@ -20,6 +20,7 @@ from .layouts import Axis, Mesh, Placement, check_divisible
 from .propagation import Dims, divided_letters, propagate
 from .redistribution import Communication, Redistributor, State
 from .report import report
+from .stages import Stages
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -43,6 +44,8 @@ class Divided:
         communications: the collectives, in program order.
         whole: the ops that run replicated on global tensors because they have no equation; each
             with its source location.
+        stages: what the ranks of this rank's pipeline stage run, which is what they divide among
+            them; None without a pipeline.
     """
 
     graph: Graph
@@ -51,6 +54,7 @@ class Divided:
     shapes: tuple[tuple[int, ...] | None, ...]
     communications: tuple[Communication, ...]
     whole: tuple[str, ...]
+    stages: Stages | None = None
 
     def report(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return a description of the partitioned program, as lines.

@@ -24,7 +24,10 @@ def report(divided: Divided, names: Sequence[str]) -> tuple[str, ...]:
     """
     mesh = divided.mesh
     axes = " x ".join(f"{mesh.name(a)}={a.size}" for a in mesh.axes)
-    lines = [f"divided among {len(mesh.ranks)} ranks, {axes}:"]
+    lines = [] if divided.stages is None else list(divided.stages.report())
+    if len(mesh.ranks) == 1:
+        return tuple(lines)
+    lines += [f"divided among {len(mesh.ranks)} ranks, {axes}:"]
     for name, shape, dims in zip(names, divided.shapes, divided.inputs, strict=True):
         if shape is not None:
             lines.append(f"  {name}: {layout_text(mesh, shape, dims)}")

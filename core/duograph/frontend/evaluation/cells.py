@@ -196,6 +196,9 @@ def call_cell(
     outer = ev.calls.open_cells[-1] if ev.calls.open_cells else None
     key = "" if outer is None else key_of(outer._cells, id(cell))
     ev.calls.open_cells.append(cell)
+    stage = ev.calls.stage
+    if cell._pipeline_stage is not None:
+        ev.calls.stage = cell._pipeline_stage
     try:
         with inside_call(ev, Link(type(cell).__name__, cell.call_role, key)):
             if inside:
@@ -209,6 +212,7 @@ def call_cell(
         raise
     finally:
         ev.calls.open_cells.pop()
+        ev.calls.stage = stage
 
 
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:

@@ -54,7 +54,10 @@ def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
     """Set the syntax node being traced; graph nodes appended from now on get its source span."""
     frame.node = node
     if not frame.source.internal:
-        ev.builder.span = span_of(frame.source, node)
+        span = span_of(frame.source, node)
+        if ev.calls.stage is not None:
+            span = span._replace(stage=ev.calls.stage)
+        ev.builder.span = span
 
 
 @contextlib.contextmanager
@@ -66,7 +69,7 @@ def inside_call(ev: Evaluation, link: Link) -> Iterator[None]:
     """
     builder, span = ev.builder, ev.builder.span
     if isinstance(span, Span):
-        builder.span = span._replace(chain=(*span.chain, link))
+        builder.span = span._replace(chain=(*span.chain, link), stage=ev.calls.stage)
     try:
         yield
     finally:

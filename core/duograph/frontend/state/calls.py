@@ -109,6 +109,7 @@ class CallStack:
             object, which may be raised again later: nothing is stored on it.
         raised_outside: exceptions from outside the function that evaluated code raised, by id.
         open_cells: the Cells that are being called, outermost first.
+        stage: the pipeline stage of the innermost of these Cells that has one, or None.
         handled: the exceptions whose `except` clauses, `finally` blocks or `__exit__` calls are
             being traced, outermost first.
     """
@@ -119,6 +120,7 @@ class CallStack:
         self.trails: dict[int, ErrorTrail] = {}
         self.raised_outside: dict[int, BaseException] = {}
         self.open_cells: list[Cell] = []
+        self.stage: int | None = None
         self.handled: list[BaseException] = []
 
     @contextlib.contextmanager

@@ -275,7 +275,7 @@ def members_of(cell: Cell) -> tuple[Value, ...]:
     The options are its class, the dtype of `to_float` and whether `recompute` is set.
     """
     params, cells = cell._params, cell._cells
-    options = (type(cell), cell._float_type, cell._recompute)
+    options = (type(cell), cell._float_type, cell._recompute, cell._pipeline_stage)
     return (*params, *params.values(), *options, *cells, *cells.values())
 
 
