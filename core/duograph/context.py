@@ -402,6 +402,12 @@ def set_auto_parallel_context(**kwargs: object) -> None:
             of ints per argument, which says how the argument is divided: the rank passes its own
             part.
         full_batch: the same as ``dataset_strategy="full_batch"``.
+        pipeline_stages: into how many stages compiled programs are cut, see `nn.PipelineCell`; it
+            divides the number of ranks, and needs ``parallel_mode="semi_auto_parallel"``.
+        pipeline_scheduler: in which order the stages run the passes of the micro-batches:
+            ``"1f1b"``, one forward, one backward, stores few activations; ``"gpipe"`` runs all
+            forward passes first. The results are the same.
+        pipeline_config: dictionary in which ``pipeline_scheduler`` may be as well.
 
     The other options of MindSpore are recorded with one warning. So is any `parallel_mode` in a
     single process, where it changes nothing.
@@ -409,7 +415,7 @@ def set_auto_parallel_context(**kwargs: object) -> None:
     Raises:
         ValueError: an unknown option, or a value outside those allowed.
         NotImplementedError: there are several ranks, and `parallel_mode` is
-            ``"hybrid_parallel"`` or `pipeline_stages` is not 1.
+            ``"hybrid_parallel"``; interleaved stages.
     """
     for key, value in kwargs.items():
         if key not in _PARALLEL_DEFAULTS:
@@ -449,6 +455,10 @@ def _check_parallel(key: str, value: object) -> None:
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted True or False"
             )
+    elif key == "pipeline_config":
+        _check_pipeline(value)
+    elif key == "pipeline_scheduler":
+        _check_scheduler("pipeline_scheduler", value)
     elif key == "parallel_optimizer_config":
         _check_sharding(value)
     elif key == "dataset_strategy":
@@ -463,6 +473,35 @@ def _check_parallel(key: str, value: object) -> None:
             raise ArgumentValueError(
                 f"set_auto_parallel_context: got {key}={value!r}; wanted an int of {least} or more"
             )
+
+
+def _check_pipeline(config: object) -> None:
+    """Raise an error unless the value is a valid `pipeline_config`."""
+    if not isinstance(config, dict):
+        raise ArgumentError(
+            f"set_auto_parallel_context: got pipeline_config={config!r}; wanted a dictionary"
+        )
+    for key, value in config.items():
+        if key == "pipeline_interleave":
+            if value:
+                raise UnsupportedOpError(
+                    "set_auto_parallel_context: got pipeline_interleave=True; wanted False: a "
+                    "stage has one segment of the network"
+                )
+        elif key == "pipeline_scheduler":
+            _check_scheduler("pipeline_config['pipeline_scheduler']", value)
+        else:
+            raise ArgumentValueError(
+                f"set_auto_parallel_context: got the key {key!r} in pipeline_config; wanted "
+                "'pipeline_interleave' or 'pipeline_scheduler'"
+            )
+
+
+def _check_scheduler(name: str, value: object) -> None:
+    if value not in ("1f1b", "gpipe"):
+        raise ArgumentValueError(
+            f"set_auto_parallel_context: got {name}={value!r}; wanted '1f1b' or 'gpipe'"
+        )
 
 
 _SHARDING = {

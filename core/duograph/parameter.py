@@ -18,6 +18,7 @@ from .common.initializer import Initializer, initializer
 from .errors import (
     ArgumentError,
     ArgumentValueError,
+    DeviceError,
     DTypeError,
     DuographError,
     GradientError,
@@ -146,6 +147,20 @@ class Parameter(Tensor):
         if self._placement is None or staged_builder() is None:
             return self._type.shape
         return whole_type(self).shape
+
+    def asnumpy(self) -> Array:
+        """Return the value as a read-only NumPy array, as `Tensor.asnumpy` does.
+
+        Raises:
+            DeviceError: the Parameter belongs to another stage of the pipeline.
+        """
+        placement = self._placement
+        if placement is not None and placement.elsewhere is not None:
+            raise DeviceError(
+                f"Parameter {self.name}: it is on stage {placement.elsewhere} of the pipeline, and "
+                "this rank is on another; wanted parallel.gathered(parameter), which all ranks call"
+            )
+        return super().asnumpy()
 
     @property
     def name(self) -> str:

@@ -444,7 +444,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "dataset": (
         lambda: divided(dataset_strategy="whole"), ValueError, "'data_parallel', 'full_batch'",
     ),
-    "stages": (lambda: divided(pipeline_stages=2), NotImplementedError, "is not built"),
+    "stages": (lambda: divided(pipeline_stages=0), ValueError, "wanted an int of 1 or more"),
     "derivative": (_derivative, NotImplementedError, "Compile the whole training step"),
     "reshard": (lambda: ops.reshard(ms.Tensor([1.0]), (1,)), TypeError, "wanted a Layout"),
 }  # fmt: skip

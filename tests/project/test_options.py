@@ -244,10 +244,10 @@ def test_unknown_option_is_an_error(owner: str, tmp_path: pathlib.Path) -> None:
 
 def test_options_of_one_reason_share_a_warning(tmp_path: pathlib.Path) -> None:
     said, _ = outcome(
-        "ms.set_auto_parallel_context(enable_alltoall=True, pipeline_stages=2)", tmp_path
+        "ms.set_auto_parallel_context(enable_alltoall=True, comm_fusion={'a': 1})", tmp_path
     )
     assert len(said) == 1
-    assert said[0].startswith("set_auto_parallel_context: enable_alltoall, pipeline_stages have no")
+    assert said[0].startswith("set_auto_parallel_context: enable_alltoall, comm_fusion have no")
 
 
 def test_warning_names_the_line_of_the_user() -> None:

@@ -15,7 +15,7 @@ from .. import context
 from ..errors import GradientError, GradientShapeError, MissingRuleError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor, GraphValue
-from ..ir.graph import GraphNode
+from ..ir.graph import GraphNode, SourceSpan
 from ..ir.values import GraphScalar, number_of
 from ..op import NO_GRAD, Op
 from ..types import BOOL, HostType, TensorType, ValueType
@@ -99,7 +99,7 @@ class Sweep:
             for k in range(n_forward - 1, -1, -1):
                 node = builder.nodes[k]
                 if not self.cotangents.keys().isdisjoint(node.results):
-                    builder.span = node.span
+                    builder.span = _of_gradient(node.span)
                     plan = joint.plans.get(k)
                     if plan is not None:
                         plan.backward(self, node)
@@ -181,6 +181,17 @@ class Sweep:
         if any(c.status == PRESENT for c in given):
             return PRESENT, None
         return GARBAGE, either([c.flag for c in given])
+
+
+def _of_gradient(span: SourceSpan | None) -> SourceSpan | None:
+    """Return the source location for the backward nodes of a forward node with location `span`.
+
+    It is the same one, but says that the nodes are backward nodes where a pipeline needs to know.
+    """
+    if getattr(span, "part", None) is None:
+        return span
+    found: SourceSpan = span._replace(backward=True)  # type: ignore[union-attr]
+    return found
 
 
 def missing_cotangent(type_: ValueType) -> GraphValue:

@@ -68,7 +68,7 @@ REFUSED: dict[str, dict[str, str]] = {
         _THOR: "thor DenseThor Conv2dThor EmbeddingThor EmbeddingLookupThor",
         _ADASUM: "AdaSumByGradWrapCell AdaSumByDeltaWeightWrapCell",
         _CLUSTER: "OptTFTWrapper",
-        _SEVERAL: "PipelineGradReducer VirtualDatasetCellTriple",
+        _SEVERAL: "VirtualDatasetCellTriple",
         _QUEUE: "GetNextSingleOp",
     },
     "ops": {

@@ -25,6 +25,7 @@ from ..sharding.mode import (
     full_batch,
     own_rank,
     own_stage,
+    pipeline_scheduler,
     pipeline_stages,
     stage_ranks,
 )
@@ -98,14 +99,13 @@ class Division:
                 continue  # this rank has nothing of it
             if kind == "arg":
                 known[i] = self._arguments[value]
-            elif kind == "state":
-                if isinstance(value, Parameter):
-                    placement = value._placement or value._plan
-                    if placement is not None:
-                        check_divisible(f"Parameter {value.name}", _shape(graph, i), placement)
-                        known[i] = placement
-                    else:
-                        fixed.discard(i)
+            elif kind == "state" and isinstance(value, Parameter):
+                placement = value._placement or value._plan
+                if placement is not None:
+                    check_divisible(f"Parameter {value.name}", _shape(graph, i), placement)
+                    known[i] = placement
+                else:
+                    fixed.discard(i)
         results = WHOLE if full_batch() else BATCH
         wanted: list[str | int] = [results] * len(graph.outputs)
         for output, at in written.items():
@@ -119,10 +119,10 @@ class Division:
                 owner = stages.owners[i]
                 shape = value._type.shape
                 here = owner == stages.stage
-                placement: Placement = StagePlacement(
+                staged = StagePlacement(
                     dims, stage_ranks(owner), names, shape, owner, here, all_ranks()
                 )
-                self._parts.append((value, placement))
+                self._parts.append((value, staged))
             elif any(dims):
                 self._parts.append((value, Placement(dims, found.mesh.ranks, names)))
         return dataclasses.replace(found, stages=stages)
@@ -143,7 +143,7 @@ class Division:
         own = own_rank() - self.ranks[0]
         found = cut(
             graph, self._count_of_stages, own_stage(), known, parameters, written,
-            lambda stage: stage_ranks(stage)[own], WORLD_NAMES[0],
+            lambda stage: stage_ranks(stage)[own], WORLD_NAMES[0], pipeline_scheduler(),
         )  # fmt: skip
         types = list(found.graph.types)
         for i, owner in found.owners.items():

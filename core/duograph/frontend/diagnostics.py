@@ -66,6 +66,9 @@ class Span(NamedTuple):
         chain: the framework's functions that this line had called and that had not returned yet,
             outermost first; `call_names.called` makes a name for messages of it.
         stage: the pipeline stage of the innermost open call of a Cell that has one, or None.
+        part: the micro-batch of a pipeline that the line computes, or None.
+        backward: whether the node with this span computes a gradient of what the line computes; it
+            is only set where there is a stage or a part.
     """
 
     file: str
@@ -76,6 +79,8 @@ class Span(NamedTuple):
     function: str = ""
     chain: tuple[Link, ...] = ()
     stage: int | None = None
+    part: int | None = None
+    backward: bool = False
 
     def __str__(self) -> str:
         where = f"{short(self.file)}:{self.line}"

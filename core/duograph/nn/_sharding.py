@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..runtime_state import runtime_state
 from ..sharding.constraints import divided
 from ..sharding.layouts import Layout, check_divisible, placement_of, placements_of
-from ..sharding.mode import mesh_ranks, dividing
+from ..sharding.mode import dividing, mesh_ranks
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..ranks.world import world
 from ..sharding.constraints import divided
-from ..sharding.layouts import placements_of
+from ..sharding.layouts import Placement, StagePlacement, placements_of
 from ..sharding.mode import mesh_ranks
 from ..tensor import Tensor
 
@@ -88,6 +88,8 @@ def _no_cell(fn: object) -> Cell:
 def gathered(parameter: Parameter) -> Tensor:
     """Return the whole value of a Parameter that is divided among ranks, which must all call this.
 
+    The Parameter may also belong to one stage of a pipeline.
+
     MindSpore has no such function. The result is a copy on the host.
 
     Examples:
@@ -98,6 +100,23 @@ def gathered(parameter: Parameter) -> Tensor:
     placement = parameter._placement
     if placement is None:
         return Tensor(parameter.asnumpy().copy(), parameter.dtype)
+    if isinstance(placement, StagePlacement):
+        return _of_stage(parameter, placement)
+    return _whole(parameter, placement)
+
+
+def _of_stage(parameter: Parameter, placement: StagePlacement) -> Tensor:
+    """Return the whole value of a Parameter of one pipeline stage, on all ranks."""
+    if placement.here:
+        found = _whole(parameter, placement)
+    else:
+        found = Tensor(np.empty(placement.shape, parameter.dtype.np), parameter.dtype)
+    group = world().group("gathered", world().group_of(placement.everyone))
+    array = group.broadcast(np.ascontiguousarray(found.asnumpy()), placement.ranks[0])
+    return Tensor(array, parameter.dtype)
+
+
+def _whole(parameter: Parameter, placement: Placement) -> Tensor:
     group = world().group("gathered", world().group_of(placement.ranks))
     own = np.ascontiguousarray(parameter.asnumpy())
     data = group.gather_bytes(own.tobytes(), f"gathering Parameter {parameter.name}")

@@ -52,6 +52,11 @@ class Placement:
     ranks: tuple[int, ...]
     names: tuple[tuple[Axis, str], ...] = ()
 
+    @property
+    def elsewhere(self) -> int | None:
+        """The pipeline stage that has the tensor, if this rank has nothing of it; else None."""
+        return None
+
     def whole_shape(self, local: Sequence[int]) -> tuple[int, ...]:
         """Return the global shape of a tensor from the shape of its local shards."""
         return tuple(n * _count(axes) for n, axes in zip(local, self.dims, strict=True))
@@ -90,6 +95,11 @@ class StagePlacement(Placement):
     stage: int = 0
     here: bool = True
     everyone: tuple[int, ...] = ()
+
+    @property
+    def elsewhere(self) -> int | None:
+        """The stage that has the tensor, if it is not this rank's; else None."""
+        return None if self.here else self.stage
 
     def whole_shape(self, local: Sequence[int]) -> tuple[int, ...]:
         """Return the global shape."""

@@ -17,7 +17,8 @@ from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
 __all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks",
-           "mesh_ranks", "own_rank", "own_stage", "pipeline_stages", "stage_ranks"]  # fmt: skip
+           "mesh_ranks", "own_rank", "own_stage",
+           "pipeline_scheduler", "pipeline_stages", "stage_ranks"]  # fmt: skip
 
 if TYPE_CHECKING:
     from ..ranks.world import World
@@ -49,6 +50,13 @@ def dividing() -> tuple[int, ...] | None:
 def pipeline_stages() -> int:
     """Return the number of pipeline stages of the programs of several ranks."""
     return int(get_auto_parallel_context("pipeline_stages"))
+
+
+def pipeline_scheduler() -> str:
+    """Return in which order the stages of a pipeline run their passes: "1f1b" or "gpipe"."""
+    config = get_auto_parallel_context("pipeline_config") or {}
+    found = config.get("pipeline_scheduler", get_auto_parallel_context("pipeline_scheduler"))
+    return str(found)
 
 
 def own_stage() -> int:
@@ -87,7 +95,8 @@ def dividing_key() -> Hashable:
     ranks = dividing()
     if ranks is None:
         return None
-    return ranks, pipeline_stages(), full_batch(), get_auto_parallel_context("dataset_strategy")
+    stages = pipeline_stages(), pipeline_scheduler()
+    return ranks, stages, full_batch(), get_auto_parallel_context("dataset_strategy")
 
 
 def all_ranks() -> tuple[int, ...]:

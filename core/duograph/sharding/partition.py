@@ -88,6 +88,12 @@ def partition(
         ShapeError: a layout does not fit a tensor.
         ArgumentValueError: the layouts do not fit together.
     """
+    if len(ranks) == 1:  # one rank of a pipeline stage: nothing is sharded, and every bit stays
+        none: tuple[Dims, ...] = tuple(
+            [((),) * (t.ndim if isinstance(t, TensorType) else 0)
+             for t in graph.types[: graph.n_params]]
+        )  # fmt: skip
+        return Divided(graph, Mesh((), ranks), none, _shapes(graph), (), ())
     graph = _expanded(graph)
     constraints = {
         node.results[0]: node for node in graph.nodes if node.op.name == "sharding_constraint"
@@ -216,11 +222,8 @@ class _Writer:
         made_graph = Graph(
             graph.n_params, self.builder.types, self.builder.nodes, tuple(outputs), graph.single
         )
-        shapes = tuple(
-            t.shape if isinstance(t, TensorType) else None for t in graph.types[: graph.n_params]
-        )
         return Divided(
-            made_graph, self.mesh, tuple(inputs), shapes, tuple(self.moving.found),
+            made_graph, self.mesh, tuple(inputs), _shapes(graph), tuple(self.moving.found),
             tuple(self.whole),
         )  # fmt: skip
 
@@ -370,6 +373,13 @@ class _Writer:
         kinds = list(found) if isinstance(found, tuple) else [found]
         assert kinds == list(results), (node.op.name, str(equation_of(node, self.graph.types)),
                                         given, kinds, results)  # fmt: skip
+
+
+def _shapes(graph: Graph) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the shapes of a graph's inputs; None for an input that is no tensor."""
+    return tuple(
+        [t.shape if isinstance(t, TensorType) else None for t in graph.types[: graph.n_params]]
+    )
 
 
 def _of(letters: dict[str, tuple[Axis, ...]], text: str) -> Dims:

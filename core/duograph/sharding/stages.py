@@ -11,12 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..dtype import int32
+from ..dtype import DType, bool_, float64, int32, int64
 from ..effects import IO, Communicates, Random
 from ..errors import ArgumentValueError, UnsupportedOpError
+from ..ir.control import to_host, to_tensor
 from ..ir.graph import Graph, GraphNode
 from ..ops.collective_primitives import receive, start_send
-from ..types import TensorType, ValueType
+from ..types import BOOL, FLOAT, INT, TensorType, ValueType
+from .schedule import one_forward_one_backward
 
 __all__ = ["EVERYWHERE", "Message", "Stages", "cut"]
 
@@ -24,6 +26,8 @@ __all__ = ["EVERYWHERE", "Message", "Stages", "cut"]
 EVERYWHERE = None
 # Numbers of the messages between stages begin here; those of users' messages are usually small.
 FIRST_TAG = 16384
+# The dtypes in which numbers of Python are sent; ints of Python are 64 bits wide in graphs.
+NUMBERS: dict[ValueType, DType] = {BOOL: bool_, INT: int64, FLOAT: float64}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +88,7 @@ def cut(
     written: Mapping[int, int],
     peer: Callable[[int], int],
     group: str,
+    scheduler: str,
 ) -> Stages:
     """Cut a program into pipeline stages; return what one of them runs.
 
@@ -100,6 +105,8 @@ def cut(
         written: position of an output -> position of the input whose new value it is.
         peer: function from a stage to the rank of `group` there with which this rank communicates.
         group: name of the group of all ranks.
+        scheduler: "1f1b" for the order of `schedule.one_forward_one_backward`, "gpipe" for that of
+            the program: all forward passes, then all backward passes.
 
     Raises:
         ArgumentValueError: a Cell has a stage that the pipeline lacks.
@@ -107,7 +114,7 @@ def cut(
             within a loop or branch on Tensors of another stage, or a value that is no tensor would
             have to be sent.
     """
-    cutter = _Cutter(graph, count, known, parameters, written)
+    cutter = _Cutter(graph, count, known, parameters, written, scheduler)
     return cutter.stage_graph(stage, peer, group)
 
 
@@ -121,6 +128,7 @@ class _Cutter:
         node_stages: for each node, its stage or EVERYWHERE.
         owners: position of an input -> the stage that it belongs to.
         wanted: value -> the stages that read it and do not have it.
+        order: positions of the nodes, in the order in which the stages run them.
     """
 
     def __init__(
@@ -130,6 +138,7 @@ class _Cutter:
         known: Mapping[int, int],
         parameters: Collection[int],
         written: Mapping[int, int],
+        scheduler: str,
     ) -> None:
         self.graph, self.count, self.written = graph, count, written
         self.stages: list[int | None] = [EVERYWHERE] * len(graph.types)
@@ -144,6 +153,9 @@ class _Cutter:
             if not self._own(parameters):
                 break
         self.wanted = self._wanted()
+        self.order = list(range(len(graph.nodes)))
+        if scheduler == "1f1b":
+            self.order = one_forward_one_backward(graph, self.node_stages, count)
 
     # ---- stages ---------------------------------------------------------------------------------
 
@@ -252,10 +264,12 @@ class _Cutter:
             assert source is not None
             why = f"input {value}" if node is None else f"{node.op.name}{_place(node)}"
             if not isinstance(kind, TensorType):
-                raise UnsupportedOpError(
-                    f"pipeline_stages: got a value of Python, {kind}, of stage {source} ({why}) "
-                    f"that stage {min(self.wanted[value])} needs; wanted a Tensor"
-                )
+                if kind not in NUMBERS:
+                    raise UnsupportedOpError(
+                        f"pipeline_stages: got a value of Python, {kind}, of stage {source} "
+                        f"({why}) that stage {min(self.wanted[value])} needs; wanted a Tensor"
+                    )
+                kind = TensorType.of((), NUMBERS[kind])
             for target in sorted(self.wanted[value]):
                 tag = FIRST_TAG + len(found)
                 found[value, target] = tag, Message(source, target, kind, why)
@@ -270,8 +284,8 @@ class _Cutter:
             if self.owners.get(i) == stage:
                 writer.send(i, None)
         counts = [0] * self.count
-        for k, node in enumerate(graph.nodes):
-            s = self.node_stages[k]
+        for k in self.order:
+            node, s = graph.nodes[k], self.node_stages[k]
             if s is not None:
                 counts[s] += 1
             if s is not None and s != stage:
@@ -324,23 +338,36 @@ class _Writer:
             return self.ids[i]
         self._received.add(i)
         tag, message = self.messages[i, self.stage]
+        span = None if node is None else node.span
         attributes = {
             "shape": message.type.shape, "dtype": message.type.dtype,
             "source": self.peer(message.source), "tag": tag, "group": self.group,
         }  # fmt: skip
-        (self.ids[i],) = self._append(
-            GraphNode(receive, (), attributes, (), True, node and node.span), [message.type]
-        )
-        return self.ids[i]
+        made = self._append(GraphNode(receive, (), attributes, (), True, span), [message.type])
+        kind = self.graph.types[i]
+        if not isinstance(kind, TensorType):
+            made = self._append(GraphNode(to_host, made, {"kind": kind}, (), True, span), [kind])
+        (self.ids[i],) = made
+        return made[0]
 
     def send(self, i: int, node: GraphNode | None) -> None:
         """Send a value of this stage to the stages that need it; `node` has computed it."""
-        for target, tag in self._targets.get(i, ()):
+        targets = self._targets.get(i, ())
+        span = None if node is None else node.span
+        kind = self.graph.types[i]
+        sent: tuple[int, ...] = (self.ids[i],)
+        if targets and not isinstance(kind, TensorType):
+            dtype = NUMBERS[kind]
+            sent = self._append(
+                GraphNode(to_tensor, sent, {"dtype": dtype}, (), True, span),
+                [TensorType.of((), dtype)],
+            )
+        for target, tag in targets:
             attributes = {"to": self.peer(target), "tag": tag, "group": self.group}
             self._append(
-                GraphNode(start_send, (self.ids[i],), attributes, (), False, node and node.span),
+                GraphNode(start_send, sent, attributes, (), False, span),
                 [TensorType.of((), int32)],
-            )  # fmt: skip
+            )
 
     def copy(self, node: GraphNode, stages: Sequence[int | None]) -> None:
         """Append a node, after the messages with its operands."""
@@ -360,7 +387,7 @@ class _Writer:
 
 
 def _tags(node: GraphNode) -> Iterator[int]:
-    """Yield the stages of the Cells that a node, and the nodes of its sub-graphs, were traced in."""
+    """Yield the stages of the Cells in which a node and its sub-graphs' nodes were traced."""
     tag = getattr(node.span, "stage", None)
     if tag is not None:
         yield tag

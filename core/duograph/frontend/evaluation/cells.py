@@ -29,7 +29,7 @@ from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .dispatch import call, calls
 from .gradients import call_with_bprop
-from .spans import inside_call
+from .spans import inside_call, internal_span
 
 
 def no_hooks(construct: str) -> RefusedError:
@@ -199,6 +199,9 @@ def call_cell(
     stage = ev.calls.stage
     if cell._pipeline_stage is not None:
         ev.calls.stage = cell._pipeline_stage
+    span = ev.builder.span
+    if span is None and (ev.calls.stage is not None or ev.calls.part is not None):
+        ev.builder.span = internal_span(cell)
     try:
         with inside_call(ev, Link(type(cell).__name__, cell.call_role, key)):
             if inside:
@@ -213,6 +216,7 @@ def call_cell(
     finally:
         ev.calls.open_cells.pop()
         ev.calls.stage = stage
+        ev.builder.span = span
 
 
 def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:

@@ -7,8 +7,9 @@ tables. An evaluator must not be used again after its attempt.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...ir.builder import GraphTensor
 from ...nn.cell import Cell
@@ -119,6 +120,15 @@ class Evaluator(Evaluation):
     def print_later(self, values: Args) -> None:
         """Append a node that prints values, in MindSpore's graph format, when the graph runs."""
         append_effect(self, print_values, values, "print")
+
+    @contextlib.contextmanager
+    def inside_part(self, part: int) -> Iterator[None]:
+        """Return a context manager in which new nodes belong to the micro-batch `part`."""
+        outer, self.calls.part = self.calls.part, part
+        try:
+            yield
+        finally:
+            self.calls.part = outer
 
     def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs, recomputed: bool = False) -> Value:
         """Trace a call of a Cell that framework code makes at compile time; return its result.

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ...call_names import Link, state_of
 from ...errors import DuographError, JoinError
+from ...nn.cell import Cell
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
 from ..state.calls import ErrorTrail, Frame
@@ -55,8 +56,9 @@ def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
     frame.node = node
     if not frame.source.internal:
         span = span_of(frame.source, node)
-        if ev.calls.stage is not None:
-            span = span._replace(stage=ev.calls.stage)
+        stage, part = ev.calls.stage, ev.calls.part
+        if stage is not None or part is not None:
+            span = span._replace(stage=stage, part=part)
         ev.builder.span = span
 
 
@@ -69,11 +71,23 @@ def inside_call(ev: Evaluation, link: Link) -> Iterator[None]:
     """
     builder, span = ev.builder, ev.builder.span
     if isinstance(span, Span):
-        builder.span = span._replace(chain=(*span.chain, link), stage=ev.calls.stage)
+        builder.span = span._replace(
+            chain=(*span.chain, link), stage=ev.calls.stage, part=ev.calls.part
+        )
     try:
         yield
     finally:
         builder.span = span
+
+
+def internal_span(cell: Cell) -> Span:
+    """Return the span of the `construct` of a library's Cell, for nodes that no user's line made.
+
+    Only pipeline stages need it: a node's stage is stored in its span.
+    """
+    code = getattr(type(cell).construct, "__code__", None)
+    file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+    return Span(file, line, 0, 0, "", type(cell).__qualname__)
 
 
 def call_spans(ev: Evaluation) -> tuple[Span, ...]:

@@ -110,6 +110,7 @@ class CallStack:
         raised_outside: exceptions from outside the function that evaluated code raised, by id.
         open_cells: the Cells that are being called, outermost first.
         stage: the pipeline stage of the innermost of these Cells that has one, or None.
+        part: the micro-batch that a `PipelineCell` among them is computing, or None.
         handled: the exceptions whose `except` clauses, `finally` blocks or `__exit__` calls are
             being traced, outermost first.
     """
@@ -121,6 +122,7 @@ class CallStack:
         self.raised_outside: dict[int, BaseException] = {}
         self.open_cells: list[Cell] = []
         self.stage: int | None = None
+        self.part: int | None = None
         self.handled: list[BaseException] = []
 
     @contextlib.contextmanager

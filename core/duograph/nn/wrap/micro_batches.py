@@ -1,18 +1,28 @@
 """Cells that run a network on parts of a batch and add the results.
 
-User code constructs them. One process runs the parts one after the other.
+User code constructs them. One process runs the parts one after the other; `PipelineCell` runs them
+on the stages of a pipeline, into which `sharding.stages` cuts the compiled program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ... import ops
 from ...call_names import WRAPPER
-from ...errors import ArgumentValueError
+from ...errors import ArgumentError, ArgumentValueError, UnknownNameError, UnsupportedOpError
 from ...option_checks import check_options
+from ...parameter import Parameter
+from ...runtime_state import staged_builder
+from ...sharding.mode import dividing, pipeline_stages
 from ...tensor import Tensor
 from .. import _check
 from ..cell import Cell
 
-__all__ = ["GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell"]
+__all__ = [
+    "GradAccumulationCell", "MicroBatchInterleaved", "PipelineCell", "PipelineGradReducer",
+]  # fmt: skip
 
 
 class _Parts(Cell):
@@ -34,10 +44,14 @@ class _Parts(Cell):
                     f"{type(self).__name__}: got an input of shape {value.shape}; wanted a first "
                     f"axis that {count} divides"
                 )
-        found = self.network(*[_part(value, 0, count) for value in inputs])
+        found = self.run_part(0, inputs)
         for i in range(1, count):
-            found = found + self.network(*[_part(value, i, count) for value in inputs])
+            found = found + self.run_part(i, inputs)
         return found
+
+    def run_part(self, i: int, inputs: tuple[object, ...]) -> Any:
+        """Return the result of the network for part `i` of the inputs."""
+        return self.network(*[_part(value, i, self.micro_size) for value in inputs])
 
 
 def _part(value: object, i: int, count: int) -> object:
@@ -93,9 +107,28 @@ class MicroBatchInterleaved(_Parts):
 
 
 class PipelineCell(_Parts):
-    """`GradAccumulationCell` under another name (`mindspore.nn.PipelineCell`).
+    """Runs a network on micro-batches and adds the results, on the stages of a pipeline
+    (`mindspore.nn.PipelineCell`).
 
-    MindSpore runs stages of the network on several processes; here one process runs the network.
+    With `set_auto_parallel_context(parallel_mode="semi_auto_parallel", pipeline_stages=S)` the
+    ranks form S stages. In compiled code each stage runs the Cells whose `pipeline_stage` is its
+    number, on one micro-batch after the other, and sends the results to the next. In one process
+    the network runs on the micro-batches in turn.
+
+    Args:
+        network: Cell; it returns a Tensor, such as a loss.
+        micro_size: number of micro-batches, which divides the first axis of every Tensor. It should
+            be at least the number of stages; with more, stages wait less for each other.
+        stage_config: dictionary from names of Cells inside `network`, as `cells_and_names` gives
+            them, to their stages; it sets their `pipeline_stage`.
+        segment_config: not supported: a stage has one segment of the network.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: `micro_size` below 1, a negative stage, an input that `micro_size` does not
+            divide, or a pipeline of several stages without a Cell that has one.
+        KeyError: `stage_config` names a Cell that is not there.
+        NotImplementedError: the pipeline has several stages, and the call is not compiled.
 
     Examples:
         >>> import duograph as ms
@@ -108,8 +141,89 @@ class PipelineCell(_Parts):
         self,
         network: Cell,
         micro_size: int,
-        stage_config: dict[str, int] | None = None,
-        segment_config: dict[str, int] | None = None,
+        stage_config: Mapping[str, int] | None = None,
+        segment_config: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(network, "micro_size", micro_size)
-        check_options("nn.PipelineCell", stage_config=stage_config, segment_config=segment_config)
+        check_options("nn.PipelineCell", segment_config=segment_config)
+        for name, stage in _check_config(stage_config).items():
+            self._cell_named(name).pipeline_stage = stage
+
+    def _cell_named(self, name: str) -> Cell:
+        cells = dict(self.network.cells_and_names())
+        if name not in cells:
+            raise UnknownNameError(
+                f"PipelineCell: stage_config names {name!r}; wanted one of "
+                f"{', '.join(repr(n) for n in cells if n)}"
+            )
+        return cells[name]
+
+    def run_part(self, i: int, inputs: tuple[object, ...]) -> Any:
+        """Return the result of the network for micro-batch `i` of the inputs."""
+        builder = staged_builder()
+        if builder is None:
+            if dividing() is not None and pipeline_stages() > 1:
+                raise UnsupportedOpError(
+                    "PipelineCell: got a call from code that is not compiled; wanted GRAPH_MODE "
+                    "or ms.jit, in which the stages of a pipeline run their parts of the network"
+                )
+            return super().run_part(i, inputs)
+        if i == 0 and dividing() is not None and pipeline_stages() > 1 and not self._has_stage():
+            raise ArgumentValueError(
+                f"PipelineCell: got pipeline_stages={pipeline_stages()} and no Cell with a stage; "
+                "wanted cell.pipeline_stage = k for the Cells of stage k, or stage_config"
+            )
+        with builder.evaluation.inside_part(i):
+            return super().run_part(i, inputs)
+
+    def _has_stage(self) -> bool:
+        return any(c.pipeline_stage is not None for _, c in self.network.cells_and_names())
+
+
+def _check_config(config: object) -> Mapping[str, int]:
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise ArgumentError(
+            f"PipelineCell: got stage_config of {type(config).__name__}; wanted a dictionary from "
+            "names of Cells to stages"
+        )
+    return config
+
+
+class PipelineGradReducer(Cell):
+    """Divides the gradients of a `PipelineCell` by a scale (`mindspore.nn.PipelineGradReducer`).
+
+    The gradients of the micro-batches are added already, by the derivative of the `PipelineCell`.
+
+    Args:
+        parameters: the Parameters, in the order of the gradients.
+        scale_sense: number, or Tensor of one element, by which the gradients were multiplied.
+        opt_shard: not needed.
+
+    Examples:
+        >>> import duograph as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> reducer = ms.nn.PipelineGradReducer(net.trainable_params(), scale_sense=2.0)
+        >>> print(reducer((ms.Tensor([4.0]),))[0])
+        [2.]
+    """
+
+    call_role = WRAPPER
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        scale_sense: Tensor | float = 1.0,
+        opt_shard: bool | None = None,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        for p in parameters:
+            _check.instance("PipelineGradReducer", "parameters", p, Parameter)
+        self.scale_sense = scale_sense
+        self.opt_shard = opt_shard
+
+    def construct(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        if isinstance(self.scale_sense, (int, float)) and self.scale_sense == 1.0:
+            return tuple(grads)
+        return tuple(g / ops.cast(self.scale_sense, g.dtype) for g in grads)

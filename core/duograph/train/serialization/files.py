@@ -98,7 +98,11 @@ def save_checkpoint(
     path = _with_suffix(ckpt_file_name, format)
     _background_saves.raise_failures()
     entries: dict[str, _checkpoint_file.Entry] = {}
-    wanted = [(n, v) for n, v in _entries(save_obj) if choice_func is None or choice_func(n)]
+    wanted = [
+        (n, v)
+        for n, v in _entries(save_obj)
+        if not _is_elsewhere(v) and (choice_func is None or choice_func(n))
+    ]
     # reading a value waits for its device, and a Parameter without a value is initialised
     with status_line(f"reading the values for {path}", len(wanted), "values") as line:
         for name, value in counted(wanted, line):
@@ -133,6 +137,12 @@ def async_ckpt_thread_status() -> bool:
         return True
     _background_saves.raise_failures()
     return False
+
+
+def _is_elsewhere(value: object) -> bool:
+    """Return whether a value is a Parameter of a pipeline stage that this rank does not run."""
+    placement = value._placement if isinstance(value, Parameter) else None
+    return placement is not None and placement.elsewhere is not None
 
 
 def _check_choice(function: str, choice_func: object) -> None:
@@ -476,7 +486,11 @@ def load_param_into_net(
         )
     for name, value in matched.items():
         _write(targets[name], cast("Parameter", value))
-    not_loaded = [n for n, t in targets.items() if n not in matched and n not in buffers]
+    not_loaded = [
+        n
+        for n, t in targets.items()
+        if n not in matched and n not in buffers and not _is_elsewhere(t)
+    ]
     return not_loaded, [n for n in parameter_dict if n not in used]
 
 
@@ -515,7 +529,10 @@ def _problem(name: str, target: Tensor, value: object, strict: bool) -> str | No
     """
     if not isinstance(value, Tensor):
         return f"{name} is a text in the dictionary; wanted a Parameter"
-    if value.shape != target.shape:
+    placement = target._placement if isinstance(target, Parameter) else None
+    if value.shape != target.shape and (
+        placement is None or value.shape != placement.whole_shape(target.shape)
+    ):
         return f"{name} has shape {value.shape} in the dictionary and {target.shape} in the net"
     if value.dtype is not target.dtype:
         floats = value.dtype.is_floating and target.dtype.is_floating
