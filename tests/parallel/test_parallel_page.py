@@ -45,8 +45,12 @@ def test_steps_of_the_user_and_threads(capsys: pytest.CaptureFixture[str]) -> No
     step = names["step"]
     assert callable(step)
     exec("loss = step(ms.ops.ones((2, 3), ms.float32), ms.ops.ones((2, 1), ms.float32))", names)
-    for block in map(block_with, ("mint.distributed", "AllReduce()")):
-        exec(block, {})
+    mode = ms.get_context("mode")
+    try:
+        for block in map(block_with, ("mint.distributed", "AllReduce()", "PipelineCell")):
+            exec(block, {})
+    finally:
+        ms.set_context(mode=mode)
     printed = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.S)
     assert capsys.readouterr().out == "".join(printed)
 

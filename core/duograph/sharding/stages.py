@@ -204,8 +204,11 @@ class _Cutter:
         """Find owners of further Parameters; return whether there are any.
 
         A Parameter that Cells with stages read belongs to the first of their stages. Another one
-        belongs to the stage of its readers if they are all on one.
+        belongs to the stage of its readers if they are all on one, unless all ranks compute its new
+        value, such as that of a step counter.
         """
+        outputs = self.graph.outputs
+        counters = {i for k, i in self.written.items() if self.stages[outputs[k]] is EVERYWHERE}
         readers: dict[int, set[int | None]] = {}
         tagged: dict[int, set[int]] = {}
         for k, node in enumerate(self.graph.nodes):
@@ -221,7 +224,7 @@ class _Cutter:
             kind = self.graph.types[i]
             if i in tagged:
                 found[i] = min(tagged[i])
-            elif len(known) == 1 and isinstance(kind, TensorType) and kind.ndim:
+            elif i not in counters and len(known) == 1 and getattr(kind, "ndim", 0):
                 found[i] = known.pop()
         self.owners.update(found)
         for i, owner in found.items():
