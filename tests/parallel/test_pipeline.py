@@ -223,6 +223,33 @@ def test_optimisers(optimiser, scheduler, level):
     compare(found, expected, exact=level == "O0")
 
 
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("mode", ["pipeline", "data parallel"])
+def test_weights_that_several_matmuls_read(mode, level):
+    """Kernels share one packed copy of such a weight, also across the messages in between."""
+    x = RANDOM.normal(size=(1024, 64)).astype(np.float32)
+
+    def program(ranks):
+        ms.set_seed(1)
+        net = nn.SequentialCell(nn.Dense(64, 64), nn.Tanh(), nn.Dense(64, 64))
+        net[0].pipeline_stage, net[2].pipeline_stage = 0, 1
+        cell = nn.PipelineCell(nn.WithLossCell(net, nn.MSELoss()), 8)
+        if ranks > 1 and mode == "pipeline":
+            semi_auto()
+        elif ranks > 1:
+            ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+        step = nn.TrainOneStepCell(cell, nn.SGD(cell.trainable_params(), 0.1))
+        step.set_jit_config(ms.JitConfig(level))
+        losses = [step(Tensor(x), Tensor(x)).item() for _ in range(2)]
+        return losses, {p.name: parallel.gathered(p).asnumpy() for p in net.get_parameters()}
+
+    losses, values = program(1)
+    for others, arrays in run_ranks(lambda: program(2), 2):
+        np.testing.assert_allclose(others, losses, rtol=1e-5)
+        for name, value in arrays.items():
+            np.testing.assert_allclose(value, values[name], rtol=1e-4, atol=1e-6)
+
+
 class Clipping(nn.TrainOneStepCell):
     """A step whose gradients are clipped by their norm over all stages."""
 

@@ -171,7 +171,7 @@ def _segment(
     program = Program(
         instructions=tuple(own), params=params, constants=held, hosts={}, sizes=own_sizes,
         places=plan.places, shares=plan.shares, arena=plan.arena, outputs=results, single=False,
-        donations={}, level=level, types={number[s]: types[s] for s in number},
+        donations={}, level=level, types={number[s]: types[s] for s in number if s in types},
     )  # fmt: skip
 
     def ask() -> LinkedProgram | str:
