@@ -346,6 +346,50 @@ def test_data_parallel_stages():
     compare(run_ranks(program, 4), expected, exact=False)
 
 
+@pytest.mark.parametrize("network", NETWORKS)
+def test_stages_share_the_batch(network):
+    """Nothing is gathered: messages carry shards, and gradients are reduced once in a step."""
+    if network == "Dropping":
+        pytest.skip("the numbers of dropout belong to other samples than in one process")
+
+    def program():
+        ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", pipeline_stages=2)
+        ms.set_seed(1)
+        net = NETWORKS[network]((0, 1, 1))
+        cell = nn.PipelineCell(nn.WithLossCell(net, nn.MSELoss()), 2)
+        cell.set_train()
+        step = nn.TrainOneStepCell(cell, nn.SGD(cell.trainable_params(), 0.1))
+        rows = [slice(r * 4, r * 4 + 4) for r in range(2)][get_rank() % 2]
+        x, y = Tensor(X[rows]), Tensor(Y[rows])
+        losses = [step(x, y).item() for _ in range(3)]
+        values = {p.name: parallel.gathered(p).asnumpy() for p in net.get_parameters()}
+        again = [step(x, y).item() for _ in range(2)]  # with Parameters that have a placement
+        assert again[1] < again[0] < losses[0]
+        return losses, values, str(step.explain(x, y))
+
+    ms.set_seed(1)
+    net = NETWORKS[network]((0, 1, 1))
+    cell = nn.WithLossCell(net, nn.MSELoss())
+    cell.set_train()
+    order = [0, 1, 4, 5, 2, 3, 6, 7]  # the first micro-batch has the first half of each shard
+    both = [(Tensor(X[rows]), Tensor(Y[rows])) for rows in (order[:4], order[4:])]
+    optimiser = nn.SGD(net.trainable_params(), 0.1)
+    gradients = ms.value_and_grad(
+        lambda: sum(cell(*pair) for pair in both), None, optimiser.parameters
+    )
+    losses = []
+    for _ in range(3):
+        loss, grads = gradients()
+        optimiser(grads)
+        losses.append(loss.item())
+    for found, values, text in run_ranks(program, 4):
+        np.testing.assert_allclose(found, losses, rtol=1e-5)
+        for p in net.get_parameters():
+            np.testing.assert_allclose(values[p.name], p.asnumpy(), rtol=1e-3, atol=1e-5)
+        if network not in ("Loops", "Normalised"):
+            assert "all_gather" not in text
+
+
 def test_tensor_parallel_stage():
     """The second of two stages divides a weight among its two ranks."""
 

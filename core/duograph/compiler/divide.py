@@ -8,7 +8,7 @@ programs is set.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..sharding.mode import (
     pipeline_stages,
     stage_ranks,
 )
-from ..sharding.partition import BATCH, WHOLE, Divided, partition
+from ..sharding.partition import BATCH, WHOLE, Divided, layouts, partition
 from ..sharding.stages import Stages, cut
 from ..tensor import Tensor
 from ..types import TensorType
@@ -89,42 +89,77 @@ class Division:
             at = position.get((kind, id(value) if kind == "state" else value))
             if at is not None:
                 written[output] = at
-        stages = self._cut(graph, entries, written) if self._count_of_stages > 1 else None
-        if stages is not None:
-            graph = stages.graph
-        known: dict[int, Placement] = {}
-        fixed = set(range(graph.n_params))
-        for i, (kind, value) in enumerate(entries):
-            if stages is not None and stages.owners.get(i, stages.stage) != stages.stage:
-                continue  # this rank has nothing of it
-            if kind == "arg":
-                known[i] = self._arguments[value]
-            elif kind == "state" and isinstance(value, Parameter):
-                placement = value._placement or value._plan
-                if placement is not None:
-                    check_divisible(f"Parameter {value.name}", _shape(graph, i), placement)
-                    known[i] = placement
-                else:
-                    fixed.discard(i)
+        known, fixed = self._known(graph, entries)
         results = WHOLE if full_batch() else BATCH
         wanted: list[str | int] = [results] * len(graph.outputs)
         for output, at in written.items():
             wanted[output] = at
+        if self._count_of_stages > 1:
+            return self._staged(graph, entries, known, fixed, wanted, written)
         found = partition(graph, world(), self.ranks, known, fixed, wanted)
-        for i, ((kind, value), dims) in enumerate(zip(entries, found.inputs, strict=True)):
-            if kind != "state" or not isinstance(value, Parameter) or value._placement is not None:
-                continue
-            names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
-            if stages is not None and i in stages.owners:
-                owner = stages.owners[i]
-                shape = value._type.shape
-                here = owner == stages.stage
-                staged = StagePlacement(
-                    dims, stage_ranks(owner), names, shape, owner, here, all_ranks()
-                )
-                self._parts.append((value, staged))
-            elif any(dims):
+        for (kind, value), dims in zip(entries, found.inputs, strict=True):
+            free = isinstance(value, Parameter) and value._placement is None
+            if kind == "state" and free and any(dims):
+                names = tuple((a, found.mesh.name(a)) for axes in dims for a in axes)
                 self._parts.append((value, Placement(dims, found.mesh.ranks, names)))
+        return found
+
+    def _known(self, graph: Graph, entries: Entries) -> tuple[dict[int, Placement], set[int]]:
+        """Return the placements of inputs that are known, and the inputs whose layout is fixed."""
+        known: dict[int, Placement] = {}
+        fixed = set(range(graph.n_params))
+        for i, (kind, value) in enumerate(entries):
+            if kind == "arg":
+                known[i] = self._arguments[value]
+            elif kind == "state" and isinstance(value, Parameter):
+                placement = value._placement or value._plan
+                if isinstance(placement, StagePlacement):  # its layout is the same on every stage
+                    known[i] = Placement(placement.dims, self.ranks, placement.names)
+                elif placement is not None:
+                    check_divisible(f"Parameter {value.name}", _shape(graph, i), placement)
+                    known[i] = placement
+                else:
+                    fixed.discard(i)
+        return known, fixed
+
+    def _staged(
+        self,
+        graph: Graph,
+        entries: Entries,
+        known: Mapping[int, Placement],
+        fixed: Collection[int],
+        wanted: Sequence[str | int],
+        written: Mapping[int, int],
+    ) -> Divided:
+        """Cut a program into pipeline stages, and partition this rank's among the stage's ranks.
+
+        All ranks propagate the layouts of the whole program, so that both ends of a message know
+        how its tensor is sharded. `known`, `fixed` and `wanted` are those of `partition`; `written`
+        is that of `_cut`.
+        """
+        if len(self.ranks) > 1:
+            whole = layouts(graph, self.ranks, known, fixed, wanted)
+            graph = whole.graph
+            known = {i: whole.placement(i) for i in range(graph.n_params)}
+        stages = self._cut(graph, entries, written)
+        messages = {
+            tag: whole.placement(message.value) if len(self.ranks) > 1 else Placement((), ())
+            for tag, message in stages.messages.items()
+        }
+        here = {
+            i: p for i, p in known.items() if stages.owners.get(i, stages.stage) == stages.stage
+        }
+        every = range(graph.n_params)
+        found = partition(stages.graph, world(), self.ranks, here, every, wanted, messages)
+        for i, (_, value) in enumerate(entries):
+            if i not in stages.owners or value._placement is not None:
+                continue
+            owner, shape = stages.owners[i], value._type.shape
+            placement = known.get(i) or Placement(((),) * len(shape), self.ranks)
+            names = tuple((a, found.mesh.name(a)) for axes in placement.dims for a in axes)
+            ranks, own = stage_ranks(owner), owner == stages.stage
+            staged = StagePlacement(placement.dims, ranks, names, shape, owner, own, all_ranks())
+            self._parts.append((value, staged))
         return dataclasses.replace(found, stages=stages)
 
     def _cut(self, graph: Graph, entries: Entries, written: Mapping[int, int]) -> Stages:

@@ -7,6 +7,7 @@ tensors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ..launched import launched
 from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
-__all__ = ["argument_placement", "dividing", "dividing_key", "full_batch", "all_ranks",
+__all__ = ["argument_placement", "batch_shards", "dividing", "dividing_key", "full_batch", "all_ranks",
            "mesh_ranks", "own_rank", "own_stage",
            "pipeline_scheduler", "pipeline_stages", "stage_ranks"]  # fmt: skip
 
@@ -119,6 +120,17 @@ def full_batch() -> bool:
     """Return whether each rank passes the global batch to programs, rather than its shard."""
     strategy = get_auto_parallel_context("dataset_strategy")
     return bool(get_auto_parallel_context("full_batch")) or strategy == "full_batch"
+
+
+def batch_shards(index: int, ndim: int) -> int:
+    """Return into how many shards the ranks divide axis 0 of argument number `index` of a program.
+
+    It is 1 where nothing is divided. `ndim` is the number of axes of the argument.
+    """
+    if dividing() is None or not ndim:
+        return 1
+    axes = argument_placement(index, (1,) * ndim).dims[0]
+    return math.prod(axis.size for axis in axes)
 
 
 def argument_placement(index: int, local: Sequence[int]) -> Placement:

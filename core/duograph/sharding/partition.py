@@ -8,7 +8,8 @@ shards of the outputs from the local shards of the inputs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from ..ir.builder import GraphBuilder, GraphValue, expand
@@ -25,7 +26,7 @@ from .stages import Stages
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
-__all__ = ["BATCH", "Divided", "WHOLE", "partition"]
+__all__ = ["BATCH", "Divided", "Layouts", "WHOLE", "layouts", "partition"]
 
 # The layout of an output: replicated, or sharded along axis 0 only, as propagated. An int names the
 # input whose layout the output must have.
@@ -64,13 +65,78 @@ class Divided:
         return report(self, names)
 
 
+@dataclasses.dataclass(frozen=True)
+class Layouts:
+    """The layouts of all values of a program on global tensors.
+
+    Attributes:
+        graph: the program, in which bodies replace the ops that have a body but no index equation.
+        mesh: the mesh of ranks.
+        dims: value id -> layout; a value that is missing is replicated.
+        equations: the index equation of each node.
+    """
+
+    graph: Graph
+    mesh: Mesh
+    dims: dict[int, Dims]
+    equations: Sequence[Equation]
+
+    def placement(self, value: int) -> Placement:
+        """Return the placement of a value."""
+        kind = self.graph.types[value]
+        ndim = kind.ndim if isinstance(kind, TensorType) else 0
+        return Placement(self.dims.get(value) or ((),) * ndim, self.mesh.ranks)
+
+
+def layouts(
+    graph: Graph,
+    ranks: Sequence[int],
+    known: Mapping[int, Placement],
+    fixed: Collection[int],
+    wanted: Sequence[str | int],
+    messages: Mapping[int, Placement] = MappingProxyType({}),
+) -> Layouts:
+    """Propagate the known layouts of a program; the arguments are those of `partition`.
+
+    Raises:
+        ShapeError, ArgumentValueError: see `partition`.
+    """
+    graph = _expanded(graph)
+    constraints = {
+        node.results[0]: node for node in graph.nodes if node.op.name == "sharding_constraint"
+    }
+    given = [n.attributes["placement"] for n in constraints.values()]
+    mesh = Mesh([*known.values(), *given, *messages.values()], ranks)
+    dims = {i: mesh.refined(p) for i, p in known.items()}
+    kept = set(fixed)
+    for value, node in constraints.items():
+        kind = graph.types[value]
+        assert isinstance(kind, TensorType)
+        place = _place(node)
+        check_divisible(
+            f"{node.attributes['owner']}{place}", kind.shape, node.attributes["placement"]
+        )
+        dims[value] = mesh.refined(node.attributes["placement"])
+        kept.add(value)
+    for node in graph.nodes:
+        if node.op.name == "receive" and node.attributes["tag"] in messages:
+            dims[node.results[0]] = mesh.refined(messages[node.attributes["tag"]])
+            kept.add(node.results[0])
+    for i, wish in enumerate(wanted):
+        if isinstance(wish, int) and wish in dims:
+            dims.setdefault(graph.outputs[i], dims[wish])
+    equations = propagate(graph, dims, kept)
+    return Layouts(graph, mesh, dims, equations)
+
+
 def partition(
     graph: Graph,
     world: World,
     ranks: Sequence[int],
-    known: dict[int, Placement],
-    fixed: set[int],
+    known: Mapping[int, Placement],
+    fixed: Collection[int],
     wanted: Sequence[str | int],
+    messages: Mapping[int, Placement] = MappingProxyType({}),
 ) -> Divided:
     """Partition a graph; return the graph of this rank.
 
@@ -83,6 +149,7 @@ def partition(
             in `known` is replicated.
         wanted: the layout of each output: "whole" (replicated), "batch" (as propagated, but sharded
             along axis 0 only), or the position of an input whose layout it takes.
+        messages: number of a message between pipeline stages -> the placement of its tensor.
 
     Raises:
         ShapeError: a layout does not fit a tensor.
@@ -90,33 +157,15 @@ def partition(
     """
     if len(ranks) == 1:  # one rank of a pipeline stage: nothing is sharded, and every bit stays
         none: tuple[Dims, ...] = tuple(
-            [((),) * (t.ndim if isinstance(t, TensorType) else 0)
-             for t in graph.types[: graph.n_params]]
-        )  # fmt: skip
-        return Divided(graph, Mesh((), ranks), none, _shapes(graph), (), ())
-    graph = _expanded(graph)
-    constraints = {
-        node.results[0]: node for node in graph.nodes if node.op.name == "sharding_constraint"
-    }
-    placements = [*known.values(), *(n.attributes["placement"] for n in constraints.values())]
-    mesh = Mesh(placements, ranks)
-    dims = {i: mesh.refined(p) for i, p in known.items()}
-    fixed = set(fixed)
-    for value, node in constraints.items():
-        kind = graph.types[value]
-        assert isinstance(kind, TensorType)
-        place = _place(node)
-        check_divisible(
-            f"{node.attributes['owner']}{place}", kind.shape, node.attributes["placement"]
+            [
+                ((),) * (t.ndim if isinstance(t, TensorType) else 0)
+                for t in graph.types[: graph.n_params]
+            ]
         )
-        dims[value] = mesh.refined(node.attributes["placement"])
-        fixed.add(value)
-    for i, wish in enumerate(wanted):
-        if isinstance(wish, int) and wish in dims:
-            dims.setdefault(graph.outputs[i], dims[wish])
-    equations = propagate(graph, dims, fixed)
-    writer = _Writer(graph, mesh, world, dims)
-    return writer.run(equations, wanted)
+        return Divided(graph, Mesh((), ranks), none, _shapes(graph), (), ())
+    found = layouts(graph, ranks, known, fixed, wanted, messages)
+    writer = _Writer(found.graph, found.mesh, world, found.dims, messages)
+    return writer.run(found.equations, wanted)
 
 
 def _expanded(graph: Graph) -> Graph:
@@ -191,11 +240,19 @@ class _Writer:
 
     Attributes:
         values: id of a value of the global graph -> its local shard and its layout.
+        messages: see `partition`.
         zeros: ids of values that are 0 everywhere, and hence partial sums along any mesh axis.
     """
 
-    def __init__(self, graph: Graph, mesh: Mesh, world: World, dims: dict[int, Dims]) -> None:
-        self.graph, self.mesh, self.dims = graph, mesh, dims
+    def __init__(
+        self,
+        graph: Graph,
+        mesh: Mesh,
+        world: World,
+        dims: dict[int, Dims],
+        messages: Mapping[int, Placement],
+    ) -> None:
+        self.graph, self.mesh, self.dims, self.messages = graph, mesh, dims, messages
         self.builder = GraphBuilder()
         self.moving = Redistributor(mesh, world)
         self.values: dict[int, tuple[GraphValue, State]] = {}
@@ -265,6 +322,9 @@ class _Writer:
             want = State(self._dims(result))
             self.values[result] = self._as(source, want), want
             return
+        if node.attributes.get("tag") in self.messages:
+            self._message(node)
+            return
         if node.op.name == "fill" and node.attributes["value"] == 0:
             self.zeros.add(node.results[0])
         letters = divided_letters(node, equation, self.graph.types, self.dims)
@@ -291,6 +351,20 @@ class _Writer:
                     frozenset(),
                 )
             self.values[i] = x, State(_of(letters, text), partial | missing)
+
+    def _message(self, node: GraphNode) -> None:
+        """Write a message between pipeline stages: the local shard goes to or comes from a peer."""
+        dims = self.mesh.refined(self.messages[node.attributes["tag"]])
+        (result,) = node.results
+        kind = self.graph.types[result]
+        operands = [self._as(i, State(dims)) for i in node.operands if i is not None]
+        attributes, state = node.attributes, State(())
+        if not operands:  # it is received
+            kind, state = _local(kind, dims), State(dims)
+            assert isinstance(kind, TensorType)
+            attributes = {**attributes, "shape": kind.shape}
+        (made,) = _copied(self.builder, node, operands, attributes, [kind])
+        self.values[result] = made, state
 
     def _operands(
         self, node: GraphNode, equation: Equation, letters: dict[str, tuple[Axis, ...]]

@@ -36,12 +36,14 @@ class Message:
 
     Attributes:
         source, target: the stages.
+        value: the number of the value in the program.
         type: the type of the value.
         why: the op that computes the value, with its source location, or the name of the input.
     """
 
     source: int
     target: int
+    value: int
     type: TensorType
     why: str
 
@@ -57,7 +59,7 @@ class Stages:
         count: the number of stages.
         owners: position of an input -> the stage that it belongs to. Other inputs are on all.
         nodes: the number of nodes that each stage alone runs.
-        messages: what the stages send to each other.
+        messages: number of a message -> what it sends.
     """
 
     graph: Graph
@@ -65,14 +67,14 @@ class Stages:
     count: int
     owners: Mapping[int, int]
     nodes: tuple[int, ...]
-    messages: tuple[Message, ...]
+    messages: Mapping[int, Message]
 
     def report(self) -> tuple[str, ...]:
         """Return lines on the stages and on what they send, for `explain`."""
         lines = [f"stage {self.stage} of a pipeline of {self.count} stages:"]
         lines += [f"  stage {s}: {n} nodes" for s, n in enumerate(self.nodes)]
         sizes: dict[tuple[int, int], list[int]] = {}
-        for m in self.messages:
+        for m in self.messages.values():
             sizes.setdefault((m.source, m.target), []).append(m.type.nbytes)
         for (a, b), found in sorted(sizes.items()):
             lines.append(f"  stage {a} to {b}: {len(found)} messages, {sum(found)} bytes")
@@ -275,7 +277,7 @@ class _Cutter:
                 kind = TensorType.of((), NUMBERS[kind])
             for target in sorted(self.wanted[value]):
                 tag = FIRST_TAG + len(found)
-                found[value, target] = tag, Message(source, target, kind, why)
+                found[value, target] = tag, Message(source, target, value, kind, why)
         return found
 
     def stage_graph(self, stage: int, peer: Callable[[int], int], group: str) -> Stages:
@@ -305,7 +307,7 @@ class _Cutter:
             else:
                 outputs.append(writer.value(i, self.stages[i]))
         made = Graph(graph.n_params, writer.types, writer.nodes, tuple(outputs), graph.single)
-        found = tuple(message for _, message in messages.values())
+        found = dict(messages.values())
         return Stages(made, stage, self.count, dict(self.owners), tuple(counts), found)
 
 

@@ -15,7 +15,7 @@ from ...errors import ArgumentError, ArgumentValueError, UnknownNameError, Unsup
 from ...option_checks import check_options
 from ...parameter import Parameter
 from ...runtime_state import staged_builder
-from ...sharding.mode import dividing, pipeline_stages
+from ...sharding.mode import batch_shards, dividing, pipeline_stages
 from ...tensor import Tensor
 from .. import _check
 from ..cell import Cell
@@ -63,6 +63,27 @@ def _part(value: object, i: int, count: int) -> object:
         return value
     size = value.shape[0] // count
     return value[i * size : (i + 1) * size]
+
+
+def _part_of_shards(value: Any, i: int, count: int, index: int) -> Tensor:
+    """Return micro-batch `i` of `count` of a Tensor, of which ranks may hold shards along axis 0.
+
+    It has part `i` of every shard, so that each rank takes it from its own. `index` is the number
+    of the Tensor among the arguments.
+    """
+    shards = batch_shards(index, value.ndim)
+    if shards == 1:
+        part: Tensor = _part(value, i, count)  # type: ignore[assignment]
+        return part
+    size, rest = value.shape[0] // (shards * count), value.shape[1:]
+    if size * shards * count != value.shape[0]:
+        raise ArgumentValueError(
+            f"PipelineCell: got an input of shape {value.shape}, over all ranks; wanted a first "
+            f"axis that {shards} shards of {count} micro-batches divide"
+        )
+    parts = ops.reshape(value, (shards, count, size, *rest))
+    found: Tensor = ops.reshape(parts[:, i], (shards * size, *rest))
+    return found
 
 
 class GradAccumulationCell(_Parts):
@@ -173,8 +194,12 @@ class PipelineCell(_Parts):
                 f"PipelineCell: got pipeline_stages={pipeline_stages()} and no Cell with a stage; "
                 "wanted cell.pipeline_stage = k for the Cells of stage k, or stage_config"
             )
+        tensors = [k for k, value in enumerate(inputs) if isinstance(value, Tensor)]
+        parts = list(inputs)
+        for at, k in enumerate(tensors):
+            parts[k] = _part_of_shards(inputs[k], i, self.micro_size, at)
         with builder.evaluation.inside_part(i):
-            return super().run_part(i, inputs)
+            return self.network(*parts)
 
     def _has_stage(self) -> bool:
         return any(c.pipeline_stage is not None for _, c in self.network.cells_and_names())
