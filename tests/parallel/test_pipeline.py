@@ -17,6 +17,7 @@ import duograph as ms
 import numpy as np
 import pipeline_ranks
 import pytest
+from amount import spread
 from duograph import Tensor, nn, ops, parallel
 from duograph.communication import get_rank
 from duograph.errors import (
@@ -194,11 +195,13 @@ def compare(found, expected, exact=True):
             assert losses == expected[0]
 
 
-@pytest.mark.parametrize("micro", [1, 2, 4])
-@pytest.mark.parametrize("count", STAGES)
-@pytest.mark.parametrize("network", NETWORKS)
-def test_networks(network, count, micro):
+CASES = spread(NETWORKS, [(2, 2), (3, 4), (2, 1), (2, 4), (3, 1), (3, 2)])
+
+
+@pytest.mark.parametrize("network, sizes", CASES)
+def test_networks(network, sizes):
     """The bits of one process; each Parameter is on one stage, and the step counters are on all."""
+    count, micro = sizes
     for stages in STAGES[count]:
         expected = trained(network, stages, micro)
         found = run_ranks(lambda: trained(network, stages, micro, options={}), count)  # noqa: B023
@@ -211,10 +214,12 @@ def test_networks(network, count, micro):
             assert holders == (count if name in ON_ALL else 1), name
 
 
-@pytest.mark.parametrize("level", ["O0", "O1", "O2"])
-@pytest.mark.parametrize("scheduler", ["1f1b", "gpipe"])
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
-def test_optimisers(optimiser, scheduler, level):
+WAYS = [("1f1b", "O0"), ("gpipe", "O0"), ("1f1b", "O1"), ("1f1b", "O2"), ("gpipe", "O1")]
+
+
+@pytest.mark.parametrize("optimiser, way", spread(OPTIMISERS, WAYS))
+def test_optimisers(optimiser, way):
+    scheduler, level = way
     expected = trained("Skipping", (0, 1, 2), 4, optimiser, level=level)
     options = {"pipeline_config": {"pipeline_scheduler": scheduler}}
     found = run_ranks(

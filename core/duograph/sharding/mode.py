@@ -17,9 +17,10 @@ from ..launched import launched
 from ..runtime_state import thread_state
 from .layouts import Axis, Placement, placement_of
 
-__all__ = ["argument_placement", "batch_shards", "dividing", "dividing_key", "full_batch", "all_ranks",
-           "mesh_ranks", "own_rank", "own_stage",
-           "pipeline_scheduler", "pipeline_stages", "stage_ranks"]  # fmt: skip
+__all__ = [
+    "all_ranks", "argument_placement", "batch_shards", "dividing", "dividing_key", "full_batch",
+    "mesh_ranks", "own_rank", "own_stage", "pipeline_scheduler", "pipeline_stages", "stage_ranks",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from ..ranks.world import World

@@ -224,9 +224,10 @@ class _Cutter:
         for i, stages in readers.items():
             known = {s for s in stages if s is not None}
             kind = self.graph.types[i]
+            has_axes = isinstance(kind, TensorType) and kind.ndim > 0
             if i in tagged:
                 found[i] = min(tagged[i])
-            elif i not in counters and len(known) == 1 and getattr(kind, "ndim", 0):
+            elif i not in counters and len(known) == 1 and has_axes:
                 found[i] = known.pop()
         self.owners.update(found)
         for i, owner in found.items():
