@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from ..errors import ArgumentValueError
 from ..frontend.types import Args, Value
+from ..initial_values import Placeholder
 from ..symbol import Symbol
-from ..tensor import Placeholder, Tensor
+from ..tensor import Tensor
 from .arguments import Slots, signature
 
 __all__ = ["check_signature", "open_axes"]
