@@ -7,21 +7,16 @@ The third one is by a `JitKey` and may compile. Nothing here evaluates source or
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 from ..context import STRICT, settings
-from ..errors import (
-    IndexRangeError,
-    UnsupportedOpError,
-)
+from ..errors import IndexRangeError, UnsupportedOpError
 from ..frontend.diagnostics import forget_marks, is_located
 from ..frontend.libraries import is_defined_in_class
 from ..frontend.types import Args, Kwargs, Value
@@ -45,61 +40,17 @@ from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 from .program_facts import page_facts
 from .signature import check_signature
+from .statistics import CacheInfo, register, unregister
 
-__all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
+__all__ = ["JitFunction"]
 
 # The jit level where none is set; on a backend without a compiler, functions run at O0.
 DEFAULT_LEVEL = "O1"
 
 
-class CacheInfo(NamedTuple):
-    """Counts of one compiled function since it was created (`f.cache_info()`).
-
-    Attributes:
-        hits: number of calls for which the cache had a program.
-        misses: number of compilations that made a program.
-        maxsize: largest number of signatures that one cache keeps; a compiled method has a cache
-            for each receiver, and more signatures are kept if sizes are symbolic.
-        currsize: number of signatures in all caches of the function.
-        fallbacks: number of calls that ran line by line because the function, or its derivative,
-            could not be compiled.
-        seconds: time spent on compiling.
-    """
-
-    hits: int
-    misses: int
-    maxsize: int
-    currsize: int
-    fallbacks: int
-    seconds: float
-
-
-_all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-# Counts of functions that were garbage-collected, so that the sums of `jit_stats` never decrease.
-_collected: dict[str, float] = dict.fromkeys(
-    ("compiles", "hits", "fallbacks", "seconds", "specialised"), 0
-)
 _new = object.__new__
 # Entry of the fast route for arguments without a program; no settings version is equal to None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
-
-
-# Receives all functions that are made while `created_functions` is active.
-_created: list[JitFunction] | None = None
-
-
-@contextlib.contextmanager
-def created_functions() -> Iterator[list[JitFunction]]:
-    """Return a context manager that yields a list, to which new compiled functions are added.
-
-    The list collects the functions made while the `with` block runs, and keeps them alive.
-    """
-    global _created
-    before, _created = _created, []
-    try:
-        yield _created
-    finally:
-        _created = before
 
 
 class JitFunction:
@@ -144,9 +95,7 @@ class JitFunction:
         self._reasons = History()
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
         self._method: bool | None = None
-        _all.add(self)
-        if _created is not None:
-            _created.append(self)
+        register(self)
 
     # ---- calling ------------------------------------------------------------------------------
 
@@ -532,10 +481,7 @@ class JitFunction:
         return self.explain(*args, **kwargs).graph
 
     def __del__(self) -> None:
-        counts = {"compiles": self._misses, "hits": self._hits, "fallbacks": self._fallbacks}
-        counts["specialised"] = self._specialised
-        for name, count in (*counts.items(), ("seconds", self._seconds)):
-            _collected[name] += count
+        unregister(self)
 
     def __repr__(self) -> str:
         return f"<jit {self._name}>"
@@ -597,34 +543,3 @@ def _plain_tensors(args: Args) -> bool:
         if x.__class__ is not Tensor:
             return False
     return True
-
-
-def jit_stats() -> dict[str, Value]:
-    """Return sums over all compiled functions, as a dict.
-
-    They are the numbers of compilations, of programs that were made from a program for many sizes
-    (`specialised`), of calls that found a program (`hits`), and of calls that ran line by line
-    because their function could not be compiled (`fallbacks`); the seconds spent on compiling; and
-    the newest reasons for compilations and fallbacks.
-
-    Examples:
-        >>> import duograph as ms
-        >>> list(ms.jit_stats())[:5]
-        ['functions', 'compiles', 'specialised', 'hits', 'fallbacks']
-    """
-    functions = list(_all)
-    reasons: dict[str, list[str]] = {}
-    for f in functions:  # several functions may have one name
-        found = list(f._reasons)
-        if found:
-            reasons.setdefault(f._name, []).extend(found)
-    return {
-        "functions": len(functions),
-        "compiles": _collected["compiles"] + sum(f._misses for f in functions),
-        "specialised": _collected["specialised"] + sum(f._specialised for f in functions),
-        "hits": _collected["hits"] + sum(f._hits for f in functions),
-        "fallbacks": _collected["fallbacks"] + sum(f._fallbacks for f in functions),
-        "guards": sum(len(p.captures.items) for f in functions for p in f.programs()),
-        "seconds": _collected["seconds"] + sum(f._seconds for f in functions),
-        "reasons": reasons,
-    }
