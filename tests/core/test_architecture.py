@@ -30,7 +30,7 @@ LAYERS = [
      "recorded_tensors", "tensor_class"),
     ("backend",),
     ("op_signature", "op_calls"),
-    ("op",),
+    ("op", "op_tables"),
     ("placement", "device_copies", "tensor"),
     ("call_errors",),
     ("ir",),
