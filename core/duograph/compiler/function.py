@@ -29,6 +29,7 @@ from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
 from ..types import Device
 from .arguments import Slots
+from .bound_function import BoundFunction
 from .compiled_program import CompiledProgram
 from .explain import Explanation, facts_of, programs_html
 from .guard_code import StateChanged
@@ -100,7 +101,7 @@ class JitFunction:
     # ---- calling ------------------------------------------------------------------------------
 
     def __get__(self, instance: Value, owner: Value = None) -> Value:
-        return self if instance is None else types.MethodType(self, instance)
+        return self if instance is None else BoundFunction(self, instance)
 
     def __call__(self, /, *args: Value, **kwargs: Value) -> Value:
         # the fast route; a Parameter has the type of a Tensor, but a program of its own
@@ -175,7 +176,8 @@ class JitFunction:
         if not settings.jit:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
-            check_signature(self._name, self._input_signature, given)
+            names = self.parameter_names(len(args) - len(given))
+            check_signature(self._name, self._input_signature, given, names)
         call = JitCall.bound(self, cache, args, given, kwargs)
         if call is None:
             return self._call(args, kwargs)
@@ -333,6 +335,21 @@ class JitFunction:
             )
         return self._method
 
+    def parameter_names(self, receivers: int) -> tuple[str, ...]:
+        """Return the names of the positional parameters, as far as they are known.
+
+        `receivers` is the number of leading arguments that are no part of a cache key: 1 for the
+        receiver of a method, which has a program cache of its own, else 0.
+        """
+        code = getattr(self.function, "__code__", None)
+        names: tuple[str, ...] = code.co_varnames[: code.co_argcount] if code is not None else ()
+        return names[1 if isinstance(self._target, Cell) else receivers :]
+
+    def _tensor_names(self, key: JitKey) -> list[str]:
+        """Return the names of the tensor arguments of the program in the cache under `key`."""
+        receiver = self._is_method() and key not in self._own.entries
+        return key.tensor_names(self.parameter_names(int(receiver)))
+
     # ---- compiling ----------------------------------------------------------------------------
 
     def strict(self) -> bool:
@@ -421,7 +438,8 @@ class JitFunction:
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         sizes = call.cache.symbolic.describe(call.key)
-        facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes)
+        names = self._tensor_names(call.key)
+        facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes, names)
         slots = call.slots
         return Explanation(facts, call.key, program, lambda: self.page_of(call.key, entry, slots))
 
@@ -466,11 +484,13 @@ class JitFunction:
         """
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
-        facts = facts_of(self._name, key, program, reason, list(self._reasons))
+        names = self._tensor_names(key)
+        facts = facts_of(self._name, key, program, reason, list(self._reasons), (), names)
         target = self._target
         if isinstance(target, Cell):
             target = type(target).construct
-        data = page_facts(facts, program, self.function if target is None else target, slots)
+        source = self.function if target is None else target
+        data = page_facts(facts, program, source, names, slots)
         return render(self._name, data)
 
     def graph(self, *args: Value, **kwargs: Value) -> Value:
@@ -488,7 +508,7 @@ class JitFunction:
 
     def _repr_html_(self) -> str:
         facts = [
-            facts_of(self._name, key, entry.program, "", [])
+            facts_of(self._name, key, entry.program, "", [], (), self._tensor_names(key))
             if isinstance(entry, Compiled)
             else facts_of(self._name, key, None, entry.reason, [])
             for cache in list(self._caches)

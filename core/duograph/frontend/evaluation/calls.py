@@ -303,7 +303,7 @@ _PURE_BUILTINS = {
 
 
 @calls(types.MethodType)
-def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+def call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a bound method and return its result.
 
     If the receiver is a Cell, its attributes are recorded as constants of the program, which are
