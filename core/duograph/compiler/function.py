@@ -297,8 +297,12 @@ class JitFunction:
 
     def with_backend(self, backend: str) -> JitFunction:
         """Return a compiled function with the same options that runs on the device `backend`."""
-        return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, self._target, backend,
+        return JitFunction(*self._arguments(self._target, backend))
+
+    def _arguments(self, target: Value, backend: str) -> tuple[Value, ...]:
+        """Return the arguments that make a JitFunction like this one, for `target` on `backend`."""
+        return (
+            self.function, self.config, self._strict, self._input_signature, target, backend,
             self.dynamic,
         )  # fmt: skip
 
@@ -530,10 +534,7 @@ class JitFunction:
         """
         if not isinstance(self._target, Cell):
             return self
-        return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, target, self._backend,
-            self.dynamic,
-        )  # fmt: skip
+        return JitFunction(*self._arguments(target, self._backend))
 
     def __copy__(self) -> JitFunction:
         return self
@@ -541,10 +542,7 @@ class JitFunction:
     def __reduce__(self) -> str | tuple[object, ...]:
         if self._target is None:
             return str(self.function.__qualname__)  # found by its name, as functions are
-        return JitFunction, (
-            self.function, self.config, self._strict, self._input_signature, self._target,
-            self._backend, self.dynamic,
-        )  # fmt: skip
+        return JitFunction, self._arguments(self._target, self._backend)
 
 
 def _is_outermost() -> bool:

@@ -16,7 +16,7 @@ import types
 import numpy as np
 
 from ... import context
-from ...errors import StrictAttributeError, UnsupportedSyntaxError
+from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...nn.cell import Cell
@@ -39,7 +39,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
 from ..values.kinds import COPIED, WINDOWS
-from .attributes import HOST_METHODS, get_attribute
+from .attributes import HOST_METHODS, get_attribute, host_method_refused
 from .branches import select
 from .cells import (
     call_cell,
@@ -351,13 +351,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
     else:
         value = x
     if ev.strict:
-        raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
-            "function runs",
-            construct=name,
-            remedy="Compute with the Tensor, move the call out, or use "
-            "ms.set_context(jit_syntax_level=ms.LAX)",
-        )
+        raise host_method_refused(name)
     if (
         name == "item"
         and not args
