@@ -313,7 +313,10 @@ class Tensor(TensorMethods, metaclass=TensorClass):
             TypeError: an index that is neither an int nor a tuple of ints.
             IndexError: no element is at the index.
         """
-        return item_of(self.asnumpy(), index)
+        array = self.asnumpy()
+        if index is None and array.size == 1:
+            return python_number(array)
+        return item_of(array, index)
 
     def tolist(self) -> Any:
         """Return the values as nested lists of Python numbers; of a 0-d tensor, the number."""
