@@ -1,7 +1,8 @@
-"""Converts what users pass for a tensor (numbers, nested sequences, arrays) to NumPy arrays.
+"""Converts what users pass for a tensor to NumPy arrays, and elements to Python numbers.
 
-`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a
-caller replaces tensors inside a sequence by arrays first.
+`Tensor` and `Parameter` are built from arrays, which are made here from numbers, nested sequences
+and other arrays. The functions know nothing of tensors; a caller replaces tensors inside a sequence
+by arrays first.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from .dtype import (
     int64,
     uint64,
 )  # fmt: skip
-from .errors import ArgumentError, ArgumentValueError, DTypeError
+from .errors import ArgumentError, ArgumentValueError, DTypeError, IndexRangeError
 
-__all__ = ["Array", "array_of", "python_number", "shape_tuple"]
+__all__ = ["Array", "array_of", "item_of", "python_number", "shape_tuple"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -171,3 +172,33 @@ def python_number(value: Any) -> bool | int | float | complex:
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype == int4.np:
         return int(value.item() if isinstance(value, np.ndarray) else value)
     return float(value.item() if isinstance(value, np.ndarray) else value)
+
+
+def item_of(array: Array, index: int | tuple[int, ...] | None) -> bool | int | float | complex:
+    """Return an array's only element, or the element at an index, as a Python number.
+
+    An int index counts the elements of the flattened array.
+
+    Raises:
+        ArgumentValueError: more than one element and no index.
+        ArgumentError: an index that is neither an int nor a tuple of ints.
+        IndexRangeError: no element is at the index.
+    """
+    if index is None:
+        if array.size != 1:
+            raise ArgumentValueError(
+                f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
+            )
+        return python_number(array)
+    whole = index if isinstance(index, tuple) else (index,)
+    if not all([isinstance(i, (int, np.integer)) for i in whole]):
+        raise ArgumentError(f"item: got index {index!r}; wanted an int or a tuple of ints")
+    searched = array if isinstance(index, tuple) else array.reshape(-1)
+    if len(whole) != searched.ndim or not all(
+        [-n <= i < n for i, n in zip(whole, searched.shape, strict=True)]
+    ):
+        raise IndexRangeError(
+            f"item: got index {index!r} for a tensor of shape {array.shape}; wanted a position "
+            f"among its {array.size} elements, or one along each of its {array.ndim} axes"
+        )
+    return python_number(searched[whole])

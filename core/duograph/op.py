@@ -1,4 +1,4 @@
-"""The definition of an op: its signature, documentation and rules, and its prepared calls.
+"""The definition of an op: its signature, documentation and rules, and the table of all ops.
 
 The families in `ops` define each op once with `@op`. In the signature of the function a parameter
 annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .call_cache import cached_call, clear_cached_calls, exchange, exchange_cached_calls
+from .call_cache import cached_call
 from .dtype import DType, float32, promote
 from .errors import (
     ArgumentError,
@@ -61,58 +61,6 @@ class _NoGrad:
 NO_GRAD = _NoGrad()
 # Classes of attributes whose equal values may differ: 0.0 equals -0.0, and 1.0 equals 1.
 _INEXACT = (float, complex)
-
-
-# Each with the calls of the other form; see `exchange_tables`.
-_kernel_caches: list[tuple[dict[Hashable, Function], dict[Hashable, Function]]] = []
-
-
-def kernel_cache() -> dict[Hashable, Function]:
-    """Return a new dict for functions that run prepared op calls, which `drop_tables` clears.
-
-    A prepared call is a kernel found for given operand types and attributes.
-    """
-    made: dict[Hashable, Function] = {}
-    _kernel_caches.append((made, {}))
-    return made
-
-
-def drop_tables() -> None:
-    """Clear all caches of prepared calls (kernels found for operand types and attributes).
-
-    It is called after an op's rules or the device changed.
-    """
-    clear_cached_calls()
-    for pair in _kernel_caches:
-        for cache in pair:
-            cache.clear()
-    for known in OPS.values():
-        known.forget_calls()
-
-
-def exchange_tables() -> None:
-    """Switch all prepared calls between two forms: with and without reports to observers.
-
-    A prepared call is a kernel found for operand types and attributes; observers are, for example,
-    profilers. Both forms are kept, so that a profiler can be switched on and off at every step.
-    """
-    exchange_cached_calls()
-    for cache, other in _kernel_caches:
-        exchange(cache, other)
-    for known in OPS.values():
-        exchange(known.table, known.other_table)
-
-
-def rules_changed() -> None:
-    """Discard all that depends on the rules of ops, after one was replaced.
-
-    These are prepared calls (kernels found for operand types), traced bodies and compiled code.
-    """
-    runtime_state.rules_version += 1
-    runtime_state.settings_version = object()
-    drop_tables()
-    for known in OPS.values():
-        known.expanded.clear()
 
 
 class Op:

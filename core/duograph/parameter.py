@@ -29,10 +29,11 @@ from .ir.basic_ops import cast_to
 from .ops.movement import identity
 from .option_checks import check_options
 from .placement import materialise
+from .recorded_tensors import is_recorded
 from .runtime_state import runtime_state, staged_builder
 from .sharding.layouts import Placement
 from .sharding.mode import dividing, own_rank
-from .tensor import Tensor, host_array, is_recorded
+from .tensor import Tensor, host_array
 
 __all__ = ["Parameter", "ParameterTuple", "Part", "whole_type"]
 

@@ -3,17 +3,14 @@
 Assignment in place, `x[i] = v` and methods such as `add_` give the tensor another buffer, so
 buffers saved for gradients never change. This module has construction, and conversion to Python and
 NumPy; `ops/__init__.py` installs operators and most methods from the op table. It must not depend
-on particular ops. It is longer than 600 lines because Python's protocols and MindSpore's attributes
-belong to one class.
+on particular ops.
 """
 
 from __future__ import annotations
 
-import abc
-import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,17 +19,12 @@ from .backend.dlpack import HOST, source_of
 from .backend.dlpack import array_of as array_of_dlpack
 from .backend.dlpack import device_of as dlpack_device_of
 from .backend.plugin_checks import from_device
+from .backend.views import dense_strides
 from .device_copies import Shared, imported
-from .dtype import EXTENSIONS, DType, as_dtype, float32, int4
-from .errors import (
-    ArgumentError,
-    ArgumentValueError,
-    DTypeError,
-    GradientError,
-    IndexRangeError,
-    ShapeError,
-)
-from .host_arrays import Array, array_of, python_number, shape_tuple
+from .dtype import EXTENSIONS, DType, as_dtype, int4
+from .errors import ArgumentError, ArgumentValueError, DTypeError
+from .host_arrays import Array, array_of, item_of, python_number
+from .initial_values import Initializer, check_data_options, initial_value, uninitialised_text
 from .option_checks import check_options
 from .pages import notebook
 from .placement import (
@@ -45,8 +37,10 @@ from .placement import (
     settle,
     watched,
 )
+from .recorded_tensors import check_reader, is_recorded, recorded_value
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .symbol import Symbol
+from .tensor_class import TensorClass
 from .tensor_printing import tensor_html, tensor_text
 from .types import TensorType
 
@@ -60,51 +54,10 @@ if TYPE_CHECKING:
 else:
     TensorMethods = object  # the methods are installed from the op table
 
-__all__ = ["Tensor", "from_numpy", "is_recorded", "is_tensor", "tensor"]
-
-Initializer: TypeAlias = Callable[[Array], object]  # fills an array
-_named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
-_recorded_value: Callable[[object, DType | None], Tensor] | None = None
+__all__ = ["Tensor", "from_numpy", "is_tensor", "tensor"]
 
 
-def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that finds an Initializer by name, as in ``Tensor(init="zeros")``."""
-    global _named_initializer
-    _named_initializer = find
-
-
-def install_recorded_values(make: Callable[[object, DType | None], Tensor]) -> None:
-    """Set the function that makes a tensor from data with recorded tensors inside.
-
-    Recorded means that a gradient tape records the tensor. What `make(data, dtype)` returns must be
-    recorded too, so that gradients flow to the tensors in the data.
-    """
-    global _recorded_value
-    _recorded_value = make
-
-
-class _TensorClass(abc.ABCMeta):
-    """The class of `Tensor`, which notices when a program replaces, adds or deletes a method.
-
-    Compiled functions then compare the methods that they use (`compiler.guards`). A comparison
-    before each call would take longer than many calls. It derives from `ABCMeta` so that a subclass
-    of Tensor may have abstract base classes; `isinstance` still works as for other classes, which
-    is faster.
-    """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
-
-    def __setattr__(cls, name: str, value: object) -> None:
-        super().__setattr__(name, value)
-        runtime_state.settings_version = object()
-
-    def __delattr__(cls, name: str) -> None:
-        super().__delattr__(name)
-        runtime_state.settings_version = object()
-
-
-class Tensor(TensorMethods, metaclass=_TensorClass):
+class Tensor(TensorMethods, metaclass=TensorClass):
     """An n-dimensional array on a device (`mindspore.Tensor`).
 
     Args:
@@ -152,11 +105,11 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
     ) -> None:
         wanted = None if dtype is None else as_dtype(dtype)
         if input_data is None:
-            self._init_lazy(wanted, shape, init)
+            self._type, self._init = initial_value(wanted, shape, init)
+            self._buf = None
         else:
             if runtime_state.derivatives and _holds_recorded(input_data):
-                assert _recorded_value is not None
-                self._take(_recorded_value(input_data, wanted), device)
+                self._take(recorded_value(input_data, wanted), device)
             else:
                 self._buf = array = host_array(input_data, wanted)
                 self._type = TensorType.of(array.shape, as_dtype(array.dtype))
@@ -180,45 +133,6 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
         self._buf, self._type = made._buf, made._type
         if made._type.level:
             self._edge = made._edge
-
-    def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Initialise a tensor without data: with an Initializer, or as a placeholder of a shape.
-
-        It is a placeholder if `init` is None and a size in `shape` varies (None, -1 or a `Symbol`).
-        `dtype` None means float32.
-
-        Raises:
-            ArgumentValueError: there is no shape, or neither `init` nor a size that varies.
-        """
-        if shape is None:
-            raise ArgumentValueError(
-                "Tensor: got no input_data (or None); wanted data, or shape, dtype and init"
-            )
-        if (
-            init is None
-            and isinstance(shape, (tuple, list))
-            and any(n is None or isinstance(n, Symbol) or n == -1 for n in shape)
-        ):
-            # a placeholder, for `input_signature` and `set_inputs`; None is a symbolic dimension
-            self._type = TensorType.of((0,) * len(shape), dtype or float32)
-            declared = (n if isinstance(n, Symbol) or n != -1 else None for n in shape)
-            self._init = Placeholder(tuple(declared))
-            self._buf = None
-            return
-        if init is None:
-            raise ArgumentValueError(
-                "Tensor: got a shape without init; wanted init, such as "
-                "duograph.common.initializer.One()"
-            )
-        dims = shape_tuple(shape)
-        if any(n < 0 for n in dims):
-            raise ArgumentValueError(f"Tensor: got shape={dims}; wanted lengths of at least 0")
-        if not callable(init):  # a name or a number stands for an Initializer
-            assert _named_initializer is not None
-            init = _named_initializer(init, dims)
-        self._type = TensorType.of(dims, dtype or float32)
-        self._init = init
-        self._buf = None
 
     # ---- making tensors without checks --------------------------------------------------------
 
@@ -298,12 +212,8 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
     @property
     def strides(self) -> tuple[int, ...]:
         """Distance in bytes between neighbours along each axis; buffers are dense and C-ordered."""
-        step = self._type.dtype.itemsize
-        out: list[int] = []
-        for n in reversed(self._type.shape):
-            out.append(step)
-            step *= n
-        return tuple(reversed(out))
+        itemsize = self._type.dtype.itemsize
+        return tuple([n * itemsize for n in dense_strides(self._type.shape)])
 
     @property
     def device(self) -> str:
@@ -367,7 +277,7 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
             array([1., 2.], dtype=float32)
         """
         if self._type.level:
-            _check_reader(self)
+            check_reader(self)
         return self._values()
 
     numpy = asnumpy
@@ -404,24 +314,9 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
             IndexError: no element is at the index.
         """
         array = self.asnumpy()
-        if index is None:
-            if array.size != 1:
-                raise ArgumentValueError(
-                    f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
-                )
+        if index is None and array.size == 1:
             return python_number(array)
-        whole = index if isinstance(index, tuple) else (index,)
-        if not all([isinstance(i, (int, np.integer)) for i in whole]):
-            raise ArgumentError(f"item: got index {index!r}; wanted an int or a tuple of ints")
-        searched = array if isinstance(index, tuple) else array.reshape(-1)
-        if len(whole) != searched.ndim or not all(
-            [-n <= i < n for i, n in zip(whole, searched.shape, strict=True)]
-        ):
-            raise IndexRangeError(
-                f"item: got index {index!r} for a tensor of shape {array.shape}; wanted a position "
-                f"among its {array.size} elements, or one along each of its {array.ndim} axes"
-            )
-        return python_number(searched[whole])
+        return item_of(array, index)
 
     def tolist(self) -> Any:
         """Return the values as nested lists of Python numbers; of a 0-d tensor, the number."""
@@ -465,7 +360,7 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
                 no gradient would flow through it.
         """
         if self._type.level:
-            _check_reader(self)
+            check_reader(self)
         builder = staged_builder()
         if builder is not None:
             builder.look_at(self)
@@ -570,10 +465,7 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
     def __repr__(self) -> str:
         type_ = self._type
         if self.has_init and self._buf is None:
-            if isinstance(self._init, Placeholder):
-                sizes = [-1 if n is None else n for n in self._init.shape]
-                return f"Tensor(shape={sizes}, dtype={type_.dtype}, value=\n)"
-            return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
+            return uninitialised_text(type_, self._init)
         return tensor_text(self._values(), type_.dtype)
 
     def _repr_html_(self) -> str:
@@ -626,71 +518,11 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
         return self
 
 
-def is_recorded(t: Tensor) -> bool:
-    """Return whether a gradient tape of a derivative that is running now records a tensor.
-
-    The result is always False for tensors of integers and bools.
-    """
-    type_ = t._type
-    return bool(
-        type_.level
-        and runtime_state.derivatives
-        and type_.dtype.kind in "fc"
-        and t._edge.seq >= runtime_state.horizon
-    )
-
-
-# The modules whose functions make tensors of what they read. A gradient would be lost unnoticed.
-MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.nn.layer")
-
-
-def _check_reader(t: Tensor) -> None:
-    """Raise GradientError if framework code reads the values of a tensor that a tape records.
-
-    The reader is the caller outside this module. User code may read the values: they are then
-    constants, through which no gradient flows.
-    """
-    if not is_recorded(t):
-        return
-    frame = sys._getframe(1)
-    while frame.f_globals is globals():
-        assert frame.f_back is not None
-        frame = frame.f_back
-    if frame.f_globals.get("__name__", "").startswith(MAKERS):
-        raise GradientError(
-            f"got a Tensor of shape {t.shape} that is being differentiated where only its value is "
-            f"used, through which no gradient flows; wanted a number, x.item() or "
-            f"ops.stop_gradient(x)"
-        )
-
-
 def _holds_recorded(data: object) -> bool:
     """Return whether data for a new tensor is, or contains, a tensor that a tape records."""
     if isinstance(data, Tensor):
         return bool(data._type.level) and is_recorded(data)
     return isinstance(data, (list, tuple)) and any(map(_holds_recorded, data))
-
-
-class Placeholder:
-    """Marks a tensor that describes a shape and has no data.
-
-    Attributes:
-        declared: the shape as it was declared; None and a `Symbol` are sizes that vary.
-        shape: the shape with None for all sizes that vary.
-    """
-
-    def __init__(self, declared: tuple[int | Symbol | None, ...]) -> None:
-        self.declared = declared
-        self.shape = tuple([None if isinstance(n, Symbol) else n for n in declared])
-
-    def __call__(self, array: Array) -> object:
-        raise ArgumentValueError(
-            f"Tensor: got a placeholder of shape {self.shape} where values are wanted; it is for "
-            f"input_signature and set_inputs only"
-        )
-
-    def __repr__(self) -> str:
-        return f"placeholder of shape {self.shape}"
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
@@ -721,20 +553,6 @@ def _with_arrays(data: object) -> object:
 
 def _unpickle(array: Array, dtype: str) -> Tensor:
     return Tensor(array, dtype)
-
-
-def check_data_options(data: tuple[int, ...], shape: object, init: object) -> None:
-    """Raise an error unless `shape` and `init` of `Tensor(input_data, ...)` fit the data.
-
-    `data` is the shape of the data.
-    """
-    if init is not None:
-        raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
-    if shape is not None and shape_tuple(shape) != data:
-        raise ShapeError(
-            f"Tensor: got shape={tuple(shape_tuple(shape))} and data of shape {data}; wanted the "
-            "same, or shape with init"
-        )
 
 
 def tensor(

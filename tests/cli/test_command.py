@@ -18,7 +18,7 @@ from cli_commands import COMMANDS
 from duograph import context
 from duograph.backend import registry
 from duograph.backend.health import Finding
-from duograph.cli import doctor, main
+from duograph.cli import doctor, main, show
 
 SCRIPT = """
 import sys
@@ -37,6 +37,10 @@ def plain(x):
     return x * 2
 
 net = ms.nn.Dense(3, 2)
+
+class Net(ms.nn.Cell):
+    def construct(self, x):
+        return x + 1
 
 if __name__ == "__main__":
     print("runs", *sys.argv[1:])
@@ -123,6 +127,7 @@ MISTAKES = [
     ("show script.py:np --args 1", 2, "np is no function and no Cell, but module"),
     ("show script.py:double --args 1/0", 2, "--args: '1/0' raised ZeroDivisionError"),
     ("show script.py:double --args float32[8,3] 2 3", 1, "double"),
+    ("show script.py:Net.construct --args 1", 1, "'x'; the first argument of a method is the"),
     ("show script.py:double --args float32[99999999999999999999]", 2, "raised ValueError"),
     ("show script.py:double --args flot32[2]", 2, "wanted a Python expression, or a dtype"),
     ("show --device Abacus script.py:double", 2, "'Abacus'"),
@@ -267,6 +272,7 @@ def test_an_interrupted_conversion_leaves_the_old_file(suffix, script, monkeypat
         ("show script.py:double --args float32[8,3]", "double.html", ""),
         ("show script.py:plain --args np.ones(3)", "plain.html", ""),
         ("show script.py:net --args float32[8,3]", "net.html", ""),
+        ("show script.py:Net.construct --args 'Net()' float32[8,3]", "Net_construct.html", ""),
         ("show --device CPU script.py:double --args 'ms.Tensor([1.0])'", "double.html", ""),
     ],
 )
@@ -275,6 +281,35 @@ def test_show_runs_a_script_or_compiles_for_arguments(line, file, printed, scrip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"wrote {file}\n", printed)
     assert (script.parent / file).read_text().startswith("<!doctype html>")
+
+
+class Kinds:
+    def method(self, x):
+        return x
+
+    @staticmethod
+    def static(x):
+        return x
+
+    @classmethod
+    def of_class(cls, x):
+        return x
+
+
+@pytest.mark.parametrize(
+    "function, hinted",
+    [
+        ("Kinds.method", True),
+        ("Kinds.static", False),
+        ("Kinds.of_class", False),
+        ("kinds.method", False),
+        ("function", False),
+    ],
+)
+def test_show_hints_at_self_for_methods_of_a_class_alone(function, hinted):
+    names = {"Kinds": Kinds, "kinds": Kinds(), "function": Kinds.static}
+    hint = '; the first argument of a method is the object, self: --args "Kinds()" ...'
+    assert show._receiver_hint(function, names) == (hint if hinted else "")
 
 
 def test_show_writes_the_page_to_stdout(script):

@@ -18,7 +18,8 @@ from duograph.conformance.oracle import on_oracle
 from duograph.conformance.session import Session
 from duograph.conformance.tolerance import EXACT, FORWARD, Tolerance, forward_tolerance
 from duograph.dtype import ALL, float32, float64
-from duograph.op import OPS, rules_changed
+from duograph.op import OPS
+from duograph.op_tables import rules_changed
 from duograph.version import OWN
 
 NEAR = Tolerance(1e-3, 1e-3)

@@ -166,7 +166,7 @@ class TestRules:
         before = ops.mul.bprop_rule
         yield
         ops.mul.bprop_rule = before
-        from duograph.op import rules_changed
+        from duograph.op_tables import rules_changed
 
         rules_changed()
 

@@ -15,7 +15,8 @@ import pytest
 from duograph import Tensor, nn, ops
 from duograph.autodiff.bprop_registry import binop_grad_common
 from duograph.errors import GradientError
-from duograph.op import OPS, op, rules_changed
+from duograph.op import OPS, op
+from duograph.op_tables import rules_changed
 from duograph.ops import bprop_getters
 from duograph.ops.extensions import withdraw
 

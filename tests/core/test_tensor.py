@@ -111,6 +111,23 @@ def test_round_trip(dtype, shape) -> None:
     np.testing.assert_array_equal(copy.deepcopy(x).asnumpy(), array)
 
 
+def test_pickles_of_earlier_versions_are_read() -> None:
+    """A stored pickle names the functions that make its objects, with their modules."""
+
+    def stored(path: str, *arguments: object) -> bytes:
+        # PROTO 2, GLOBAL path, the tuple of arguments, REDUCE, STOP
+        return b"\x80\x02c" + path.encode() + b"\n" + pickle.dumps(arguments, 2)[2:-1] + b"R."
+
+    array = np.array([1.5, -2.0], np.float32)
+    x = pickle.loads(stored("duograph.tensor\n_unpickle", array, "float16"))
+    assert (type(x), x.dtype, x.asnumpy().tolist()) == (T, ms.float16, [1.5, -2.0])
+    w = pickle.loads(
+        stored("duograph.parameter\n_unpickle", array, "float32", "w", False, False, True)
+    )
+    assert type(w) is ms.Parameter
+    assert (w.name, w.requires_grad, w.asnumpy().tolist()) == ("w", False, [1.5, -2.0])
+
+
 @pytest.mark.parametrize(
     "array",
     [

@@ -214,7 +214,8 @@ def test_a_settings_change_is_part_of_the_key():
 
 def test_reregistered_gradient_rule_takes_effect_at_once():
     """C21: one rule, two engines; a re-registered rule changes compiled gradients too."""
-    from duograph.op import OPS, rules_changed
+    from duograph.op import OPS
+    from duograph.op_tables import rules_changed
     from duograph.ops import bprop_getters
 
     op = OPS["mul"]

@@ -487,7 +487,7 @@ def test_fallbacks_and_recompilations_are_counted(load, warned):
     (fallen,) = after["reasons"]["counted_broken"]
     assert fallen.startswith("runs line by line")
     one, two, three = after["reasons"]["counted"]
-    assert "argument 0 was float32[2]" in one and "recompiled" in two and "k" in two
+    assert "argument x was float32[2]" in one and "recompiled" in two and "k" in two
     assert "one program for shapes (s0)" in three
     assert len([w for w in warned if "line by line" in str(w.message)]) == 1
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
 import subprocess
 import sys
 import textwrap
 import warnings
+import weakref
 
 import duograph as ms
 import numpy as np
@@ -124,6 +127,81 @@ def test_plain_classes():
         assert other.run(t(1, 2)).asnumpy().tolist() == [10, 20]
         assert scale.run(t(1, 2)).asnumpy().tolist() == [6, 12]
         assert Scale.static(t(1)).asnumpy().tolist() == [2]
+
+
+class Scaled:
+    """Methods of each kind; `value` is a constant of the programs."""
+
+    value = 3
+
+    @ms.jit
+    def of_object(self, x):
+        """Return x times the value."""
+        return x * self.value
+
+    @classmethod
+    @ms.jit
+    def of_class(cls, x):
+        return x * cls.value
+
+    def plain(self, x):
+        return x * self.value
+
+
+class ScaledCell(nn.Cell):
+    value = 3
+
+    @ms.jit
+    def construct(self, x):
+        return x * self.value
+
+
+BOUND = {
+    "method": lambda: Scaled().of_object,
+    "class method": lambda: Scaled.of_class,
+    "class method of an object": lambda: Scaled().of_class,
+    "jit of a bound method": lambda: ms.jit(Scaled().plain),
+    "construct of a Cell": lambda: ScaledCell().construct,
+}
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_bound_methods_have_the_methods_of_compiled_functions(name):
+    bound, x = BOUND[name](), ms.Tensor([1.0, 2.0])
+    assert bound.explain(x).writes == [] and bound.cache_info().misses >= 1
+    before = bound.cache_info()
+    bound.compile(x)
+    assert "mul" in str(bound.graph(x))
+    assert "x * " in bound.show(x).text()
+    assert bound(x).asnumpy().tolist() == [3, 6]
+    assert bound(x=x).asnumpy().tolist() == [3, 6]
+    assert bound.cache_info().misses <= before.misses + 1  # the keyword is another signature
+    with pytest.raises(TypeError, match="positional argument"):
+        bound.explain()
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_bound_methods_look_like_those_of_python(name):
+    bound, x = BOUND[name](), ms.Tensor([1.0, 2.0])
+    assert inspect.ismethod(bound) and str(inspect.signature(bound)) == "(x)"
+    again = getattr(bound.__self__, bound.__name__)
+    if name != "jit of a bound method":
+        assert bound == again and hash(bound) == hash(again) and bound != again.__func__
+    assert copy.copy(bound) == bound
+    assert repr(bound).startswith(f"<bound method {bound.__qualname__} of ")
+    assert bound.__doc__ == bound.__func__.__doc__ and bound.__module__ == __name__
+    copied = copy.deepcopy(bound)
+    assert (copied.__self__ is bound.__self__) == isinstance(bound.__self__, type)
+    assert copied(x).asnumpy().tolist() == [3, 6]
+    assert weakref.ref(bound)() is bound
+    with pytest.raises(AttributeError, match="no_such_name"):
+        bound.no_such_name
+
+
+def test_a_bound_compiled_method_is_pickled_by_its_name():
+    """As Python's: by its receiver and its name, so that the receiver's state goes along."""
+    call, (receiver, name) = Scaled().of_object.__reduce__()
+    assert call is getattr and type(receiver) is Scaled and name == "of_object"
 
 
 def test_a_receiver_of_any_name():

@@ -2,7 +2,8 @@
 
 import duograph as ms
 import numpy as np
-from duograph import Tensor
+import pytest
+from duograph import Tensor, nn
 from duograph.compiler.key import bind_call
 
 
@@ -25,6 +26,56 @@ def test_the_differing_field_is_named():
     assert key(ones(3), scale=1).difference_from(old).startswith("argument 0 was float32[2]")
     assert key(ones(2), scale=2).difference_from(old).startswith("keyword arguments were")
     assert "nothing differs" in key(ones(2), scale=1).difference_from(old)
+
+
+NAMED = {
+    "a tensor": (lambda x: x, (1,), {}, ["x"]),
+    "behind a constant": (lambda n, x: x * n, (3, 1), {}, ["x"]),
+    "between constants": (lambda n, x, m, y: x * n + y * m, ("", 1, None, 1), {}, ["x", "y"]),
+    "in a list": (lambda n, xs: xs[0] + xs[2], (2, [1, 5, 1]), {}, ["xs[0]", "xs[2]"]),
+    "in a dict of tuples": (lambda d: d, ({"a": (5, 1), 3: 1},), {}, ["d['a'][1]", "d[3]"]),
+    "by keyword": (lambda n, *, p: p, (2,), {"p": 1}, ["p"]),
+    "of a star": (lambda x, *rest: x, (1, 2, 1), {}, ["x", "2"]),
+    "in a set, as a constant": (lambda s, x: x, ({4}, 1), {}, ["x"]),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tensors_are_named_beside_constants(name):
+    """Each 1 of a row stands for a Tensor; messages and `explain` call it by its parameter."""
+
+    def given(value):
+        if type(value) in (list, tuple):
+            return type(value)(map(given, value))
+        if type(value) is dict:
+            return {k: given(v) for k, v in value.items()}
+        return ones(2) if value == 1 else value
+
+    function, args, kwargs, wanted = NAMED[name]
+    f = ms.jit(function)
+    made = key(*given(args), **given(kwargs))
+    assert made.tensor_names(f.parameter_names(0)) == [f"argument {w}" for w in wanted]
+
+
+def test_reports_name_the_argument_that_is_written():
+    class Holder:
+        @ms.jit
+        def method(self, n, x):
+            x.add_(n)
+            return x
+
+    class Net(nn.Cell):
+        def construct(self, n, x):
+            x.add_(n)
+            return x
+
+    function = ms.jit(lambda n, x: x.add_(n))
+    x = ones(2)
+    assert function.explain(2, x).writes == ["argument x"]
+    assert Holder.method.explain(Holder(), 2, x).writes == ["argument x"]
+    report = Net().explain(2, x)
+    assert report.writes == ["argument x"]
+    assert "%0: float32[2] = arg x" in report.details()
 
 
 def test_the_differing_setting_is_named():

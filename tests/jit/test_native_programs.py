@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
 from duograph.backend import registry
-from duograph.op import drop_tables
+from duograph.op_tables import drop_tables
 
 CPU = pytest.importorskip("duograph_cpu._native")
 

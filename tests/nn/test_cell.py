@@ -205,6 +205,11 @@ ERRORS = {
     "unknown attribute": (lambda: nn.ReLU().nosuch, AttributeError, "nosuch"),
     "set_train of a text": (lambda: nn.ReLU().set_train("x"), TypeError, "mode='x'"),
     "to_float of an int type": (lambda: nn.ReLU().to_float(ms.int32), ValueError, "to_float"),
+    "argument left out": (
+        lambda: nn.ReLU().register_buffer("mean"),
+        TypeError,
+        r"Cell.register_buffer\(\) missing 1",
+    ),
     "hook that is none": (
         lambda: nn.ReLU().register_forward_hook(3),
         TypeError,

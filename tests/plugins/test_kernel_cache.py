@@ -12,7 +12,8 @@ from duograph.backend.prepared_calls import prepared_call
 from duograph.backend.protocol import Backend, BackendSpec, DeviceInfo
 from duograph.dtype import float32, float64
 from duograph.ir.graph import FrozenArray
-from duograph.op import OPS, drop_tables, rules_changed
+from duograph.op import OPS
+from duograph.op_tables import drop_tables, rules_changed
 from duograph.types import TensorType
 
 NAN = float("nan")

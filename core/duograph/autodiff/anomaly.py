@@ -25,7 +25,8 @@ import numpy as np
 from .. import context
 from ..backend.observers import line_at, user_frame
 from ..errors import AnomalyError, ArgumentError, ArgumentValueError
-from ..op import Op, drop_tables
+from ..op import Op
+from ..op_tables import drop_tables
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from .tape import Node, Output, edge_type

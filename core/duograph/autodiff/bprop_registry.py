@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from ..errors import ArgumentError
-from ..op import OPS, Op, rules_changed
+from ..op import OPS, Op
+from ..op_tables import rules_changed
 from ..ops.primitive import Primitive
 from ..ops.shape_primitives import unbroadcast
 from ..tensor import Tensor

@@ -19,8 +19,9 @@ from ..context import settings
 from ..dtype import DType
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
+from ..recorded_tensors import is_recorded
 from ..runtime_state import runtime_state, staged_builder
-from ..tensor import Tensor, is_recorded
+from ..tensor import Tensor
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .activity import lost_in_bprop

@@ -19,7 +19,8 @@ from ..execution.executable import Executable
 from ..execution.lower import lower, lower_program
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
-from ..tensor import Tensor, is_recorded
+from ..recorded_tensors import is_recorded
+from ..tensor import Tensor
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay

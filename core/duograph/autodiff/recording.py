@@ -17,8 +17,9 @@ from ..errors import ArgumentError, GradientError
 from ..ir.basic_ops import fill
 from ..parameter import Parameter
 from ..placement import commit
+from ..recorded_tensors import is_recorded
 from ..runtime_state import runtime_state, staged_builder, thread_state
-from ..tensor import Tensor, is_recorded
+from ..tensor import Tensor
 from ..tracebacks import defined_at
 from ..types import TensorType
 from .node_plans import PythonPlan, zeros_on

@@ -13,8 +13,9 @@ from typing import Any
 
 from ..execution.lower import lower
 from ..ir.graph import Graph, GraphNode
-from ..op import Op, kernel_cache
+from ..op import Op
 from ..op_calls import dispatch
+from ..op_tables import kernel_cache
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType

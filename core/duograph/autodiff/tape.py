@@ -21,7 +21,7 @@ from ..errors import DeviceError, GradientError
 from ..execution.lower import lower
 from ..ir.basic_ops import cast_to
 from ..ir.builder import trace
-from ..op import kernel_cache
+from ..op_tables import kernel_cache
 from ..ops.elementwise import add
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import os
 import pathlib
 import re
@@ -36,7 +37,8 @@ EXAMPLES = """\
 duograph show train.py:step                       # runs train.py
 duograph show train.py:step -o step.html --open -- --epochs 1
 duograph show model.py:loss --args "float32[8,3]" "int32[8]"
-duograph show model.py:net --args "ms.ops.ones((4, 3))" "np.float32(2)" """
+duograph show model.py:net --args "ms.ops.ones((4, 3))" "np.float32(2)"
+duograph show model.py:Net.construct --args "Net()" "float32[4,3]" """
 
 # A tensor of zeros, such as float32[8,3].
 SHAPE = re.compile(r"(\w+)\[([\d\s,]*)\]")
@@ -232,7 +234,25 @@ def _compiled(script: str, function: str, names: dict[str, object], texts: list[
         with status_line(f"making the page of {function}"):
             return shown.show(*arguments)
     except Exception as error:  # noqa: BLE001 (the user's function may raise anything)
-        raise CommandError(f"{function}: {type(error).__name__}: {error}") from None
+        text = f"{function}: {type(error).__name__}: {error}"
+        if isinstance(error, TypeError) and "required positional" in str(error):
+            text += _receiver_hint(function, names)
+        raise CommandError(text) from None
+
+
+def _receiver_hint(function: str, names: dict[str, object]) -> str:
+    """Return how to pass `self`, if the dotted name `function` is that of a method; else "".
+
+    `names` are the global variables of the script.
+    """
+    path, _, name = function.rpartition(".")
+    owner = _value(path, names) if path else None
+    if not isinstance(owner, type):
+        return ""
+    method = inspect.getattr_static(owner, name, None)
+    if isinstance(method, (staticmethod, classmethod)):
+        return ""
+    return f'; the first argument of a method is the object, self: --args "{path}()" ...'
 
 
 def _argument(text: str, names: dict[str, object]) -> object:

@@ -18,8 +18,9 @@ from ..call_errors import explain_methods
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array, shape_tuple
+from ..initial_values import install_named_initializers
 from ..option_checks import warn_unused
-from ..tensor import Tensor, install_named_initializers
+from ..tensor import Tensor
 from ._stream import Stream
 
 __all__ = [

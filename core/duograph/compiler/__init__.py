@@ -19,9 +19,10 @@ Terms of this package:
 from __future__ import annotations
 
 from .decorator import jit, ms_function
-from .function import JitFunction, created_functions, jit_stats
+from .function import JitFunction
 from .modes import compile_cell, explain_cell, graph_call, show_cell
 from .options import JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline
+from .statistics import created_functions, jit_stats
 
 __all__ = [
     "JitFunction",

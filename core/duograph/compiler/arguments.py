@@ -21,7 +21,7 @@ from ..frontend.types import Value
 from ..frontend.values.nested import tuple_like
 from ..parameter import Parameter
 from ..tensor import Tensor
-from ..types import BOOL, FLOAT, INT, HostType
+from ..types import BOOL, FLOAT, INT, HostType, TensorType
 from .options import (
     MutableBool,
     MutableDict,
@@ -31,7 +31,9 @@ from .options import (
     MutableTuple,
 )
 
-__all__ = ["ArgumentReader", "Identity", "Slots", "fields_of", "is_frozen", "signature"]
+__all__ = [
+    "ArgumentReader", "Identity", "Slots", "fields_of", "is_frozen", "signature", "tensor_labels",
+]  # fmt: skip
 
 # Class of a number marked as mutable -> its host type in a graph, and the class of its value.
 _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
@@ -115,6 +117,26 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
         held = value.items() if isinstance(value, dict) else enumerate(value)
         return (kind, Identity(value), *[(_key(k), _constant(v)) for k, v in held])
     return (kind, value if _by_value(kind) and _is_hashable(value) else Identity(value))
+
+
+def tensor_labels(label: str, part: Hashable) -> list[str]:
+    """Return a name for each tensor in an argument, in the order of `Slots.leaves`.
+
+    Args:
+        label: the name of the argument, such as "x"; a tensor in a list is called "x[1]".
+        part: what `signature` returned for the argument.
+    """
+    if isinstance(part, TensorType):
+        return [label]
+    kind = part[0] if isinstance(part, tuple) and part else None
+    items: list[tuple[object, Hashable]] = []
+    if kind is Parameter:
+        return [label]
+    if kind in (list, MutableList) or (isinstance(kind, type) and issubclass(kind, tuple)):
+        items = list(enumerate(part[1:]))  # type: ignore[index]
+    elif kind in (dict, MutableDict):
+        items = [(k if isinstance(k, str) else k[-1], v) for k, v in part[1:]]  # type: ignore[index]
+    return [each for key, inner in items for each in tensor_labels(f"{label}[{key!r}]", inner)]
 
 
 def _key(key: Value) -> Hashable:

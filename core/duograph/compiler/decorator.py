@@ -164,7 +164,7 @@ def _compiled(
                 inner, config, strict, input_signature, backend=backend, dynamic=dynamic
             )
         )
-        return types.MethodType(made, f.__self__)
+        return made.__get__(f.__self__)
     if isinstance(f, Cell):
         cell = f
         if cell._jit_config is not None and config == JitConfig():

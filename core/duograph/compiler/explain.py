@@ -21,7 +21,10 @@ from ..tensor import Tensor
 from .compiled_program import CompiledProgram
 from .key import JitKey
 
-__all__ = ["CaptureFact", "Explanation", "Facts", "facts_of", "programs_html", "tensor_name"]
+__all__ = [
+    "CaptureFact", "Explanation", "Facts", "argument_name", "facts_of", "input_names",
+    "programs_html", "tensor_name",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,10 +115,12 @@ def facts_of(
     reason: str,
     reasons: list[str],
     sizes: Sequence[str] = (),
+    names: Sequence[str] = (),
 ) -> Facts:
     """Return the facts about a cache entry: about its program, or the `reason` why it has none.
 
-    `reasons` and `sizes` become the attributes of `Facts` with these names.
+    `reasons` and `sizes` become the attributes of `Facts` with these names. `names` are those of
+    the tensor arguments, as `JitKey.tensor_names` returns them.
     """
     arguments = repr(key.arguments) + (f" {key.keywords!r}" if key.keywords else "")
     if program is None:
@@ -127,7 +132,8 @@ def facts_of(
         elif kind in ("attribute", "item", "cell"):
             reads.append(str(v[1]))
     writes = [
-        tensor_name(v) if kind == "state" else f"argument {v}" for kind, v, _ in program.writes
+        tensor_name(v) if kind == "state" else argument_name(names, v)
+        for kind, v, _ in program.writes
     ]
     host_calls = list(_host_calls(program.graph, set()))
     names = [str(node.attributes["run"].name) for node in host_calls]
@@ -150,20 +156,27 @@ def facts_of(
         ),
         captures=tuple(map(_capture_fact, _of_user(program))),
         reasons=tuple(reasons),
-        divided=_divided(program),
+        divided=_divided(program, names),
         sizes=tuple(sizes),
     )
 
 
-def _divided(program: CompiledProgram) -> tuple[str, ...]:
-    """Return the lines of `explain` on how a program is divided among ranks; () if it is not."""
-    if program.divided is None:
-        return ()
-    names = [
-        f"argument {v}" if kind == "arg" else tensor_name(v) if kind == "state" else kind
+def argument_name(names: Sequence[str], v: int) -> str:
+    """Return the name of the tensor argument with number `v`; `names` may be incomplete."""
+    return names[v] if v < len(names) else f"tensor {v} among the arguments"
+
+
+def input_names(program: CompiledProgram, names: Sequence[str]) -> list[str]:
+    """Return how messages call each input of a program; `names` are those of tensor arguments."""
+    return [
+        argument_name(names, v) if kind == "arg" else tensor_name(v) if kind == "state" else kind
         for kind, v in program.inputs
     ]
-    return program.divided.report(names)
+
+
+def _divided(program: CompiledProgram, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of `explain` on how a program is divided among ranks; () if it is not."""
+    return () if program.divided is None else program.divided.report(input_names(program, names))
 
 
 def _of_user(program: CompiledProgram) -> list[Capture]:

@@ -7,21 +7,16 @@ The third one is by a `JitKey` and may compile. Nothing here evaluates source or
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 from ..context import STRICT, settings
-from ..errors import (
-    IndexRangeError,
-    UnsupportedOpError,
-)
+from ..errors import IndexRangeError, UnsupportedOpError
 from ..frontend.diagnostics import forget_marks, is_located
 from ..frontend.libraries import is_defined_in_class
 from ..frontend.types import Args, Kwargs, Value
@@ -34,6 +29,7 @@ from ..tensor import Tensor
 from ..tracebacks import hide_own_frames
 from ..types import Device
 from .arguments import Slots
+from .bound_function import BoundFunction
 from .compiled_program import CompiledProgram
 from .explain import Explanation, facts_of, programs_html
 from .guard_code import StateChanged
@@ -45,61 +41,17 @@ from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 from .program_facts import page_facts
 from .signature import check_signature
+from .statistics import CacheInfo, register, unregister
 
-__all__ = ["CacheInfo", "JitFunction", "created_functions", "jit_stats"]
+__all__ = ["JitFunction"]
 
 # The jit level where none is set; on a backend without a compiler, functions run at O0.
 DEFAULT_LEVEL = "O1"
 
 
-class CacheInfo(NamedTuple):
-    """Counts of one compiled function since it was created (`f.cache_info()`).
-
-    Attributes:
-        hits: number of calls for which the cache had a program.
-        misses: number of compilations that made a program.
-        maxsize: largest number of signatures that one cache keeps; a compiled method has a cache
-            for each receiver, and more signatures are kept if sizes are symbolic.
-        currsize: number of signatures in all caches of the function.
-        fallbacks: number of calls that ran line by line because the function, or its derivative,
-            could not be compiled.
-        seconds: time spent on compiling.
-    """
-
-    hits: int
-    misses: int
-    maxsize: int
-    currsize: int
-    fallbacks: int
-    seconds: float
-
-
-_all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
-# Counts of functions that were garbage-collected, so that the sums of `jit_stats` never decrease.
-_collected: dict[str, float] = dict.fromkeys(
-    ("compiles", "hits", "fallbacks", "seconds", "specialised"), 0
-)
 _new = object.__new__
 # Entry of the fast route for arguments without a program; no settings version is equal to None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
-
-
-# Receives all functions that are made while `created_functions` is active.
-_created: list[JitFunction] | None = None
-
-
-@contextlib.contextmanager
-def created_functions() -> Iterator[list[JitFunction]]:
-    """Return a context manager that yields a list, to which new compiled functions are added.
-
-    The list collects the functions made while the `with` block runs, and keeps them alive.
-    """
-    global _created
-    before, _created = _created, []
-    try:
-        yield _created
-    finally:
-        _created = before
 
 
 class JitFunction:
@@ -144,14 +96,12 @@ class JitFunction:
         self._reasons = History()
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
         self._method: bool | None = None
-        _all.add(self)
-        if _created is not None:
-            _created.append(self)
+        register(self)
 
     # ---- calling ------------------------------------------------------------------------------
 
     def __get__(self, instance: Value, owner: Value = None) -> Value:
-        return self if instance is None else types.MethodType(self, instance)
+        return self if instance is None else BoundFunction(self, instance)
 
     def __call__(self, /, *args: Value, **kwargs: Value) -> Value:
         # the fast route; a Parameter has the type of a Tensor, but a program of its own
@@ -226,7 +176,8 @@ class JitFunction:
         if not settings.jit:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
-            check_signature(self._name, self._input_signature, given)
+            names = self.parameter_names(len(args) - len(given))
+            check_signature(self._name, self._input_signature, given, names)
         call = JitCall.bound(self, cache, args, given, kwargs)
         if call is None:
             return self._call(args, kwargs)
@@ -346,8 +297,12 @@ class JitFunction:
 
     def with_backend(self, backend: str) -> JitFunction:
         """Return a compiled function with the same options that runs on the device `backend`."""
-        return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, self._target, backend,
+        return JitFunction(*self._arguments(self._target, backend))
+
+    def _arguments(self, target: Value, backend: str) -> tuple[Value, ...]:
+        """Return the arguments that make a JitFunction like this one, for `target` on `backend`."""
+        return (
+            self.function, self.config, self._strict, self._input_signature, target, backend,
             self.dynamic,
         )  # fmt: skip
 
@@ -383,6 +338,21 @@ class JitFunction:
                 and isinstance(self.function, types.FunctionType)
             )
         return self._method
+
+    def parameter_names(self, receivers: int) -> tuple[str, ...]:
+        """Return the names of the positional parameters, as far as they are known.
+
+        `receivers` is the number of leading arguments that are no part of a cache key: 1 for the
+        receiver of a method, which has a program cache of its own, else 0.
+        """
+        code = getattr(self.function, "__code__", None)
+        names: tuple[str, ...] = code.co_varnames[: code.co_argcount] if code is not None else ()
+        return names[1 if isinstance(self._target, Cell) else receivers :]
+
+    def _tensor_names(self, key: JitKey) -> list[str]:
+        """Return the names of the tensor arguments of the program in the cache under `key`."""
+        receiver = self._is_method() and key not in self._own.entries
+        return key.tensor_names(self.parameter_names(int(receiver)))
 
     # ---- compiling ----------------------------------------------------------------------------
 
@@ -472,7 +442,8 @@ class JitFunction:
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         sizes = call.cache.symbolic.describe(call.key)
-        facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes)
+        names = self._tensor_names(call.key)
+        facts = facts_of(self._name, call.key, program, reason, list(self._reasons), sizes, names)
         slots = call.slots
         return Explanation(facts, call.key, program, lambda: self.page_of(call.key, entry, slots))
 
@@ -517,11 +488,13 @@ class JitFunction:
         """
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
-        facts = facts_of(self._name, key, program, reason, list(self._reasons))
+        names = self._tensor_names(key)
+        facts = facts_of(self._name, key, program, reason, list(self._reasons), (), names)
         target = self._target
         if isinstance(target, Cell):
             target = type(target).construct
-        data = page_facts(facts, program, self.function if target is None else target, slots)
+        source = self.function if target is None else target
+        data = page_facts(facts, program, source, names, slots)
         return render(self._name, data)
 
     def graph(self, *args: Value, **kwargs: Value) -> Value:
@@ -532,17 +505,14 @@ class JitFunction:
         return self.explain(*args, **kwargs).graph
 
     def __del__(self) -> None:
-        counts = {"compiles": self._misses, "hits": self._hits, "fallbacks": self._fallbacks}
-        counts["specialised"] = self._specialised
-        for name, count in (*counts.items(), ("seconds", self._seconds)):
-            _collected[name] += count
+        unregister(self)
 
     def __repr__(self) -> str:
         return f"<jit {self._name}>"
 
     def _repr_html_(self) -> str:
         facts = [
-            facts_of(self._name, key, entry.program, "", [])
+            facts_of(self._name, key, entry.program, "", [], (), self._tensor_names(key))
             if isinstance(entry, Compiled)
             else facts_of(self._name, key, None, entry.reason, [])
             for cache in list(self._caches)
@@ -564,10 +534,7 @@ class JitFunction:
         """
         if not isinstance(self._target, Cell):
             return self
-        return JitFunction(
-            self.function, self.config, self._strict, self._input_signature, target, self._backend,
-            self.dynamic,
-        )  # fmt: skip
+        return JitFunction(*self._arguments(target, self._backend))
 
     def __copy__(self) -> JitFunction:
         return self
@@ -575,10 +542,7 @@ class JitFunction:
     def __reduce__(self) -> str | tuple[object, ...]:
         if self._target is None:
             return str(self.function.__qualname__)  # found by its name, as functions are
-        return JitFunction, (
-            self.function, self.config, self._strict, self._input_signature, self._target,
-            self._backend, self.dynamic,
-        )  # fmt: skip
+        return JitFunction, self._arguments(self._target, self._backend)
 
 
 def _is_outermost() -> bool:
@@ -597,34 +561,3 @@ def _plain_tensors(args: Args) -> bool:
         if x.__class__ is not Tensor:
             return False
     return True
-
-
-def jit_stats() -> dict[str, Value]:
-    """Return sums over all compiled functions, as a dict.
-
-    They are the numbers of compilations, of programs that were made from a program for many sizes
-    (`specialised`), of calls that found a program (`hits`), and of calls that ran line by line
-    because their function could not be compiled (`fallbacks`); the seconds spent on compiling; and
-    the newest reasons for compilations and fallbacks.
-
-    Examples:
-        >>> import duograph as ms
-        >>> list(ms.jit_stats())[:5]
-        ['functions', 'compiles', 'specialised', 'hits', 'fallbacks']
-    """
-    functions = list(_all)
-    reasons: dict[str, list[str]] = {}
-    for f in functions:  # several functions may have one name
-        found = list(f._reasons)
-        if found:
-            reasons.setdefault(f._name, []).extend(found)
-    return {
-        "functions": len(functions),
-        "compiles": _collected["compiles"] + sum(f._misses for f in functions),
-        "specialised": _collected["specialised"] + sum(f._specialised for f in functions),
-        "hits": _collected["hits"] + sum(f._hits for f in functions),
-        "fallbacks": _collected["fallbacks"] + sum(f._fallbacks for f in functions),
-        "guards": sum(len(p.captures.items) for f in functions for p in f.programs()),
-        "seconds": _collected["seconds"] + sum(f._seconds for f in functions),
-        "reasons": reasons,
-    }

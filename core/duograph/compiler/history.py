@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 import numpy as np
 
 from ..types import TensorType
-from .key import JitKey
+from .key import JitKey, argument_label
 
 __all__ = ["FEW", "History", "advice", "advice_on_captures"]
 
@@ -129,8 +129,7 @@ def _columns(
     if len({len(k.arguments) for k in keys}) > 1:
         columns.append(("the number of arguments", [len(k.arguments) for k in keys]))
     for i, column in enumerate(itertools.zip_longest(*[k.arguments for k in keys])):
-        label = parameters[i] if i < len(parameters) else str(i)
-        columns.append(_inside(f"argument {label}", list(column), advised))
+        columns.append(_inside(argument_label(parameters, i), list(column), advised))
     for word in sorted({word for k in keys for word, _ in k.keywords}):
         given = [dict(k.keywords).get(word) for k in keys]
         columns.append(_inside(f"argument {word}", given, advised))

@@ -18,7 +18,8 @@ from ..execution.source_spans import mark_source
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
 from ..placement import commit
-from ..tensor import Tensor, is_recorded
+from ..recorded_tensors import is_recorded
+from ..tensor import Tensor
 from ..types import Device, HostType
 
 __all__ = ["interpret"]

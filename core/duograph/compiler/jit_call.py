@@ -16,7 +16,6 @@ from ..errors import RefusedError, UnsupportedSyntaxError
 from ..frontend.state.containers import AliasedError
 from ..frontend.types import Args, Kwargs
 from ..ir.values import NeedsValue
-from ..nn.cell import Cell
 from ..sharding.mode import dividing
 from ..status_line import status_line
 from .arguments import Slots
@@ -312,14 +311,10 @@ class JitCall:
                 said = advice_on_captures(name, len(known) + 1, changed)
         elif cache.entries:
             last = next(reversed(cache.entries))
-            reasons.add(f"compiled: {self.key.difference_from(last)}")
+            names = self.function.parameter_names(len(self.args) - len(self.given))
+            reasons.add(f"compiled: {self.key.difference_from(last, names)}")
             keys = [key for key, entries in cache.entries.items() if not entries[-1].specialised]
             if len(keys) >= FEW:
-                code = getattr(self.function.function, "__code__", None)
-                names = code.co_varnames[: code.co_argcount] if code is not None else ()
-                skipped = len(self.args) - len(self.given)
-                target = isinstance(self.function._target, Cell)
-                names = names[max(skipped, int(target)) :]
                 said = advice(name, [*keys, self.key], names, reasons.advised)
         if said:
             warnings.warn(said, RuntimeWarning, stacklevel=callers_level())

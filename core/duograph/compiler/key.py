@@ -18,9 +18,9 @@ from ..placement import check_index, commit
 from ..runtime_state import runtime_state, thread_state
 from ..sharding.mode import dividing_key
 from ..types import Device
-from .arguments import Identity, Slots, signature
+from .arguments import Identity, Slots, signature, tensor_labels
 
-__all__ = ["ContextKey", "JitKey", "bind_call"]
+__all__ = ["ContextKey", "JitKey", "argument_label", "bind_call"]
 
 
 class ContextKey(NamedTuple):
@@ -87,11 +87,25 @@ class JitKey(NamedTuple):
         objects = (*slots.containers, *slots.objects)
         return self._replace(containers=tuple(map(Identity, objects)))
 
-    def difference_from(self, old: JitKey) -> str:
+    def tensor_names(self, parameters: Sequence[str]) -> list[str]:
+        """Return a name for each tensor argument, in the order in which a program numbers them.
+
+        It is "argument x", or "argument x[1]" for a tensor in a list. `parameters` are the names of
+        the positional arguments; an argument without a name is called by its position.
+        """
+        found: list[str] = []
+        for i, part in enumerate(self.arguments):
+            found += tensor_labels(argument_label(parameters, i), part)
+        for name, part in self.keywords:
+            found += tensor_labels(f"argument {name}", part)
+        return found
+
+    def difference_from(self, old: JitKey, parameters: Sequence[str] = ()) -> str:
         """Return a phrase, for messages, about one difference between this cache key and `old`.
 
-        This key is the newer one: "argument 0 was ... and is ...". If there are several
-        differences, those in `sharing`, `containers` and the arguments come first.
+        This key is the newer one: "argument x was ... and is ...". If there are several
+        differences, those in `sharing`, `containers` and the arguments come first. `parameters` are
+        the names of the positional arguments, as far as they are known.
         """
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
@@ -100,7 +114,7 @@ class JitKey(NamedTuple):
         if self.arguments != old.arguments and len(self.arguments) == len(old.arguments):
             for i, (was, now) in enumerate(zip(old.arguments, self.arguments)):
                 if was != now:
-                    return f"argument {i} was {was!r} and is {now!r}"
+                    return f"{argument_label(parameters, i)} was {was!r} and is {now!r}"
         for name, was, now in (
             ("arguments", old.arguments, self.arguments),
             ("keyword arguments", old.keywords, self.keywords),
@@ -112,6 +126,14 @@ class JitKey(NamedTuple):
                 verb = ("were", "are") if name.endswith("s") else ("was", "is")
                 return f"{name} {verb[0]} {was!r} and {verb[1]} {now!r}"
         return "nothing differs"
+
+
+def argument_label(parameters: Sequence[str], i: int) -> str:
+    """Return how messages call positional argument `i`: "argument x", or by number without names.
+
+    `parameters` are the names of the positional arguments, as far as they are known.
+    """
+    return f"argument {parameters[i] if i < len(parameters) else i}"
 
 
 def bind_call(

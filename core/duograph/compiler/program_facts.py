@@ -44,7 +44,7 @@ from ..passes.fusion_reasons import explain_fusion
 from ..types import Device, TensorType
 from .arguments import Slots
 from .compiled_program import CompiledProgram
-from .explain import Facts, tensor_name
+from .explain import Facts, argument_name, input_names, tensor_name
 from .graph_facts import GraphFacts, ParameterFact, changes
 
 __all__ = ["page_facts"]
@@ -57,7 +57,11 @@ SECONDS = 0.5
 
 
 def page_facts(
-    facts: Facts, program: CompiledProgram | None, function: Value, slots: Slots | None = None
+    facts: Facts,
+    program: CompiledProgram | None,
+    function: Value,
+    names: Sequence[str],
+    slots: Slots | None = None,
 ) -> dict[str, object]:
     """Return all data for the HTML page about a function compiled for one signature.
 
@@ -65,6 +69,7 @@ def page_facts(
         facts: what `explain` prints.
         program: the program; None if the function runs uncompiled.
         function: the Python function, whose source is shown.
+        names: the names of the tensor arguments, as `JitKey.tensor_names` returns them.
         slots: the run-time inputs of a call, with which kernels are timed; if None, kernels are not
             timed.
     """
@@ -72,15 +77,17 @@ def page_facts(
     graphs = GraphFacts()
     main = _main_source(function)
     if program is not None:
-        names = _parameters(program, function)
+        parameters = _parameters(program, names)
         updates, state = program.updates(), program.unwritten()
         handles = None
         if slots is not None and not program.effects:
             handles = program.read(slots.leaves, slots.numbers, slots.containers)
         data["programs"].append(
-            _program(graphs, "Function", program.graph, program, names, updates, state, handles)
+            _program(
+                graphs, "Function", program.graph, program, parameters, updates, state, handles
+            )
         )
-        halves = _gradient(program)
+        halves = _gradient(program, names)
         if isinstance(halves, str):
             data["gradient"] = halves
         else:
@@ -374,17 +381,15 @@ def _by_attributes(graph: Graph) -> dict[int, int]:
 # ---- parameters and the gradient -----------------------------------------------------------------
 
 
-def _parameters(program: CompiledProgram, function: Value) -> list[ParameterFact]:
-    """Return type, name and kind of each parameter of a program's graph."""
-    code = getattr(function, "__code__", None)
-    names = () if code is None else code.co_varnames[: code.co_argcount]
-    names = names[1:] if names[:1] == ("self",) else names
-    given = [k for k, (kind, _) in enumerate(program.inputs) if kind == "arg"]
-    by_name = len(names) == len(given)
+def _parameters(program: CompiledProgram, names: Sequence[str]) -> list[ParameterFact]:
+    """Return type, name and kind of each parameter of a program's graph.
+
+    `names` are those of the tensor arguments.
+    """
     found = []
     for k, (kind, v) in enumerate(program.inputs):
         if kind == "arg":
-            name = names[v] if by_name and v < len(names) else f"argument {v}"
+            name = _shown(argument_name(names, v))
         elif kind == "state":
             name = tensor_name(v)
         elif kind in ("attribute", "item", "cell"):
@@ -395,8 +400,19 @@ def _parameters(program: CompiledProgram, function: Value) -> list[ParameterFact
     return found
 
 
-def _gradient(program: CompiledProgram) -> list[tuple[str, Graph, list[ParameterFact]]] | str:
-    """Return the forward and backward graph of a program's gradient, or why there is none."""
+def _shown(name: str) -> str:
+    """Return the name of an argument as the page shows it: "x" for "argument x"."""
+    short = name.removeprefix("argument ")
+    return name if short[:1].isdigit() else short
+
+
+def _gradient(
+    program: CompiledProgram, arguments: Sequence[str]
+) -> list[tuple[str, Graph, list[ParameterFact]]] | str:
+    """Return the forward and backward graph of a program's gradient, or why there is none.
+
+    `arguments` are the names of the tensor arguments.
+    """
     graph = program.graph
     wanted = []
     for (kind, v), t in zip(program.inputs, graph.types):
@@ -413,7 +429,7 @@ def _gradient(program: CompiledProgram) -> list[tuple[str, Graph, list[Parameter
         found = linearize(graph, wanted, present)
     except (DuographError, NeedsValue) as error:
         return str(error)
-    names = _names_of(program)
+    names = [_shown(name) for name in input_names(program, arguments)]
     forward = [[repr(t), name, "arg"] for t, name in zip(found.forward.types, names)]
     types = found.backward.types[: found.backward.n_params]
     saved = [names[i] if i < len(names) else f"saved %{i}" for i in found.residuals]
@@ -423,13 +439,6 @@ def _gradient(program: CompiledProgram) -> list[tuple[str, Graph, list[Parameter
     return [
         ("Gradient: forward", found.forward, forward),
         ("Gradient: backward", found.backward, backward),
-    ]
-
-
-def _names_of(program: CompiledProgram) -> list[str]:
-    return [
-        tensor_name(v) if kind == "state" else f"argument {v}" if kind == "arg" else kind
-        for kind, v in program.inputs
     ]
 
 

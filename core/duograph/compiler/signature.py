@@ -8,13 +8,15 @@ compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..errors import ArgumentValueError
 from ..frontend.types import Args, Value
+from ..initial_values import Placeholder
 from ..symbol import Symbol
-from ..tensor import Placeholder, Tensor
+from ..tensor import Tensor
 from .arguments import Slots, signature
+from .key import argument_label
 
 __all__ = ["check_signature", "open_axes"]
 
@@ -22,13 +24,14 @@ __all__ = ["check_signature", "open_axes"]
 Declared = int | Symbol | None
 
 
-def check_signature(name: str, wanted: Value, given: Args) -> None:
+def check_signature(name: str, wanted: Value, given: Args, parameters: Sequence[str]) -> None:
     """Raise ArgumentValueError if arguments do not match `wanted`, an `input_signature`.
 
     Args:
         name: the name of the function, for messages.
         wanted: a Tensor, or a tuple or list with an item for each argument.
         given: the arguments.
+        parameters: names of the arguments, as far as they are known.
     """
     items = _items(wanted)
     if len(items) != len(given):
@@ -37,7 +40,7 @@ def check_signature(name: str, wanted: Value, given: Args) -> None:
         )
     same: dict[int, tuple[int, str]] = {}
     for i, (want, x) in enumerate(zip(items, given)):
-        for place, one, other in _pairs(want, x, f"argument {i}"):
+        for place, one, other in _pairs(want, x, argument_label(parameters, i)):
             shape = _shape(one)
             fits = len(shape) == len(other.shape) and all(map(_fits, shape, other.shape))
             if not fits or one.dtype is not other.dtype:

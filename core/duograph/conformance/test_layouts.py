@@ -19,7 +19,8 @@ from ..backend.prepared import PreparedCall
 from ..backend.protocol import Backend
 from ..backend.views import View, dense_strides
 from ..errors import DTypeError, UnsupportedOpError
-from ..op import Op, rules_changed
+from ..op import Op
+from ..op_tables import rules_changed
 from ..types import TensorType
 from .case import OpCase
 from .check import difference, fail_with, results_of, run

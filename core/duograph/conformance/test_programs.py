@@ -14,7 +14,8 @@ import pytest
 
 import duograph as ms
 from duograph import nn, ops
-from duograph.op import OPS, rules_changed
+from duograph.op import OPS
+from duograph.op_tables import rules_changed
 
 from .compare import printed_words, same_words
 from .documented_programs import DOCUMENTED

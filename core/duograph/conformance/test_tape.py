@@ -13,7 +13,8 @@ import pytest
 
 import duograph as ms
 from duograph import nn, ops
-from duograph.op import OPS, rules_changed
+from duograph.op import OPS
+from duograph.op_tables import rules_changed
 from duograph.ops import bprop_getters
 
 X = np.array([0.5, -1.5, 2.0], np.float32)

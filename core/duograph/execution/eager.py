@@ -18,8 +18,9 @@ from ..autodiff.node_plans import without_rule
 from ..backend import observers, registry
 from ..dtype import DType, promote_scalar, scalar_dtype, wrapped
 from ..errors import DeviceError, MissingRuleError
-from ..op import Op, drop_tables, exchange_tables
+from ..op import Op
 from ..op_calls import numbers
+from ..op_tables import drop_tables, exchange_tables
 from ..placement import check_index, commit, settle
 from ..runtime_state import runtime_state
 from ..tensor import Tensor

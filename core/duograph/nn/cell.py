@@ -1,9 +1,9 @@
 """The Cell: a part of a network, with Parameters and child Cells, that is called like a function.
 
 Layers, losses and optimisers derive from it. `Cell.__call__` is the eager hot path: the flag
-`_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. Walks over
-the tree of Cells are in `_tree`, hooks in `_hooks`. The module is longer than 600 lines because all
-public methods of one class are in it.
+`_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. The base
+class in `_state` says what an assignment to an attribute does. Walks over the tree of Cells are in
+`_tree`, hooks in `_hooks`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..option_checks import check_options
-from ..parameter import Parameter, ParameterTuple
+from ..parameter import Parameter
 from ..runtime_state import runtime_state
 from ..status_line import counted, status_line
 from ..tensor import Tensor
@@ -151,172 +151,6 @@ class Cell(KeepsState):
                 _calls.refuse_operand(self, args, kwargs, error)
             hide_own_frames(error)
             raise
-
-    # ---- attributes -----------------------------------------------------------------------------
-
-    def __setattr__(self, name: str, value: object) -> None:
-        runtime_state.cells_version += 1
-        own = self.__dict__
-        if isinstance(value, Parameter):
-            self._members("_params")
-            if name in own and name not in own["_params"]:
-                del own[name]
-                if name in own["_cells"]:
-                    del own["_cells"][name]
-            self.insert_param_to_cell(name, value)
-        elif isinstance(value, Cell):
-            cells = self._members("_cells")
-            if name in own["_params"]:
-                raise ArgumentError(
-                    f"{type(self).__name__}: got a Cell for {name!r}, which is a Parameter; "
-                    f"wanted another name, or `del` the Parameter first"
-                )
-            if own["_auto_prefix"]:
-                value.update_parameters_name(name + ".")
-            cells[name] = value
-        elif isinstance(value, ParameterTuple):
-            for p in value:
-                self._members("_params").add_unnamed(p.name, p)
-            own[name] = value
-        elif own.get("_params") is not None and name in own["_params"]:
-            self._replace_parameter(name, value)
-        elif own.get("_cells") is not None and name in own["_cells"]:
-            if value is not None:
-                raise ArgumentError(
-                    f"{type(self).__name__}: got {type(value).__name__} for the child {name!r}; "
-                    f"wanted a Cell or None"
-                )
-            own["_cells"][name] = None
-        elif own.get("_buffers") is not None and name in own["_buffers"]:
-            if value is not None and not isinstance(value, Tensor):
-                raise ArgumentError(
-                    f"{type(self).__name__}: got {type(value).__name__} for the buffer {name!r}; "
-                    f"wanted a Tensor or None"
-                )
-            own["_buffers"][name] = value
-        else:
-            object.__setattr__(self, name, value)
-
-    def _members(self, kind: str) -> Members[Any]:
-        """Return the dictionary of this Cell's Parameters, child Cells or buffers.
-
-        `kind` is `_params`, `_cells` or `_buffers`.
-        """
-        found = self.__dict__.get(kind)
-        if found is None:
-            raise AttributeError(
-                f"{type(self).__name__}: call super().__init__() before setting Parameters or Cells"
-            )
-        return found
-
-    def _replace_parameter(self, name: str, value: object) -> None:
-        """Assign a value that is not a Parameter to the attribute `name` that holds a Parameter.
-
-        A Tensor becomes the value of the Parameter, which remains the same object; so does a number
-        if the Parameter has one element. None removes the Parameter: the attribute is then None,
-        and a Tensor assigned later becomes the value of a new Parameter.
-
-        Raises:
-            ArgumentError: any other value.
-        """
-        present = self._params[name]
-        if value is None:
-            self._params[name] = None
-        elif isinstance(value, Tensor):
-            if present is None:
-                self.insert_param_to_cell(name, Parameter(value, name))
-            else:
-                present.set_data(value, slice_shape=True)
-        elif isinstance(value, (int, float)) and present is not None and present.size == 1:
-            present.set_data(Tensor(value, present.dtype).reshape(present.shape))
-        else:
-            raise ArgumentError(_tree.no_value(self, name, value))
-
-    def __delattr__(self, name: str) -> None:
-        runtime_state.cells_version += 1
-        for kind in ("_params", "_cells", "_buffers"):
-            members = self.__dict__.get(kind)
-            if members is not None and name in members:
-                del members[name]
-                return
-        object.__delattr__(self, name)
-
-    def insert_param_to_cell(
-        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
-    ) -> None:
-        """Add a Parameter, or None as an absent one, to this Cell under a name.
-
-        A Parameter without a name of its own takes this name.
-
-        Raises:
-            KeyError: the name is empty, names another attribute, or contains a dot although
-                `check_name_contain_dot` is True.
-            TypeError: `param` is neither a Parameter nor None.
-        """
-        params = self._members("_params")
-        if not isinstance(param_name, str) or not param_name:
-            raise KeyError(f"insert_param_to_cell: got param_name={param_name!r}; wanted a name")
-        if check_name_contain_dot and "." in param_name:
-            raise KeyError(f"insert_param_to_cell: got {param_name!r}; wanted a name without a dot")
-        if param_name in self.__dict__ and param_name not in params:
-            raise KeyError(
-                f"insert_param_to_cell: {type(self).__name__} has another attribute {param_name!r}"
-            )
-        if param is not None and not isinstance(param, Parameter):
-            raise ArgumentError(
-                f"insert_param_to_cell: got {type(param).__name__} for {param_name!r}; "
-                f"wanted a Parameter or None"
-            )
-        if param is not None and param.name == "Parameter":
-            param.name = param_name
-        params[param_name] = param
-
-    def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
-        """Add a child Cell, or None as an absent one, without prefixing its Parameters' names.
-
-        `child_name` is the name of the child in this Cell.
-
-        Raises:
-            KeyError: the name is empty or in use.
-            TypeError: `child_cell` is neither a Cell nor None.
-        """
-        cells = self._members("_cells")
-        if not isinstance(child_name, str) or not child_name:
-            raise KeyError(f"insert_child_to_cell: got child_name={child_name!r}; wanted a name")
-        if child_name in self.__dict__ or child_name in cells:
-            raise KeyError(
-                f"insert_child_to_cell: {type(self).__name__} has an attribute {child_name!r} "
-                "already"
-            )
-        if child_cell is not None and not isinstance(child_cell, Cell):
-            raise ArgumentError(
-                f"insert_child_to_cell: got {type(child_cell).__name__} for {child_name!r}; "
-                f"wanted a Cell or None"
-            )
-        cells[child_name] = child_cell
-
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a buffer: a Tensor that is state of this Cell but not a Parameter.
-
-        None as `tensor` stands for an absent buffer. `state_dict` saves the buffer if `persistent`
-        is True. An existing buffer of the same name is replaced.
-
-        Raises:
-            TypeError: `tensor` is neither a Tensor nor None.
-            KeyError: the name is empty, contains a dot or is that of another attribute.
-        """
-        buffers = self._members("_buffers")
-        if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"register_buffer: got name={name!r}; wanted a name without a dot")
-        if name in self.__dict__ and name not in buffers:
-            raise KeyError(f"register_buffer: {type(self).__name__} has an attribute {name!r}")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise ArgumentError(
-                f"register_buffer: got {type(tensor).__name__} for {name!r}; wanted a Tensor or "
-                "None"
-            )
-        buffers[name] = tensor
-        self._transient.discard(name) if persistent else self._transient.add(name)
 
     # ---- parameters -----------------------------------------------------------------------------
 
@@ -727,22 +561,6 @@ class Cell(KeepsState):
 
     def _repr_html_(self) -> str:
         return _tree.describe_html(self)
-
-    def __getstate__(self) -> dict[str, object]:
-        state = dict(self.__dict__)
-        for kind in ("_params", "_cells", "_buffers"):
-            members = state.get(kind)
-            if members is not None:
-                for name in members:
-                    state.pop(name, None)
-                state[kind] = list(members.items())
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for kind in ("_params", "_cells", "_buffers"):
-            if kind in state:
-                self.__dict__[kind] = Members.of(self, state[kind])
 
 
 explain_methods(

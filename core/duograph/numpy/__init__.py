@@ -29,6 +29,7 @@ from . import (  # fft is a namespace of its own
     sets,
     shapes,
     statistics,
+    trigonometry,
 )
 from .calculus import *  # noqa: F403
 from .creation import *  # noqa: F403
@@ -48,6 +49,7 @@ from .reductions import *  # noqa: F403
 from .sets import *  # noqa: F403
 from .shapes import *  # noqa: F403
 from .statistics import *  # noqa: F403
+from .trigonometry import *  # noqa: F403
 
 FAMILIES = (
     calculus,
@@ -68,6 +70,7 @@ FAMILIES = (
     sets,
     shapes,
     statistics,
+    trigonometry,
 )
 __all__ = [name for family in FAMILIES for name in family.__all__]
 __all__ += ["fft"]

@@ -14,13 +14,13 @@ from ..dtype import DTypeLike, int32, uint8, uint16
 from ..errors import ArgumentValueError
 from ..host_arrays import shape_tuple
 from ..tensor import Tensor
-from .elementwise import pair
 from .operands import (
     Ints,
     TensorLike,
     along,
     as_floating,
     axis_of,
+    pair,
     promoted,
     tensor_of,
     widened,

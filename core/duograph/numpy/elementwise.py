@@ -1,131 +1,31 @@
-"""NumPy's elementwise functions: arithmetic, exponentials, trigonometry, rounding and bits.
+"""NumPy's elementwise functions: arithmetic, exponentials, rounding and bits.
 
 Users call them as `duograph.numpy.NAME`. Each is a row of a table: the op of `duograph.ops` that
-computes it, a summary, and an example. Nothing may be computed here that an op computes.
+computes it, a summary, and an example; `trigonometry` has those of angles. Nothing may be computed
+here that an op computes.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 
 from .. import ops as _ops
-from ..dtype import DTypeLike, promote_scalar
-from ..errors import ArgumentError, ArgumentValueError
+from ..dtype import DTypeLike
+from ..errors import ArgumentValueError
 from ..tensor import Tensor
-from .operands import TensorLike, as_floating, promoted, tensor_of, with_dtype
+from .function_rows import binary, floating, unary, unary_of_a
+from .operands import TensorLike, as_floating, tensor_of, with_dtype
 
 # fmt: off
 __all__ = [
-    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "around", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil",
-    "clip", "copysign", "cos", "cosh", "deg2rad", "divide", "divmod", "exp", "exp2", "expm1",
-    "fabs", "fix", "float_power", "floor", "floor_divide", "fmod", "gcd", "heaviside", "hypot",
-    "invert", "lcm", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "maximum",
-    "minimum", "mod", "multiply", "negative", "positive", "power", "rad2deg", "radians",
-    "reciprocal", "remainder", "rint", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square",
-    "subtract", "tan", "tanh", "true_divide", "trunc",
+    "abs", "absolute", "add", "around", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
+    "cbrt", "ceil", "clip", "copysign", "divide", "divmod", "exp", "exp2", "expm1", "fabs", "fix",
+    "float_power", "floor", "floor_divide", "fmod", "gcd", "heaviside", "hypot", "invert", "lcm",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "maximum", "minimum", "mod",
+    "multiply", "negative", "positive", "power", "reciprocal", "remainder", "rint", "round", "sign",
+    "signbit", "sqrt", "square", "subtract", "true_divide", "trunc",
 ]
 # fmt: on
-
-_ARGUMENT = "Tensor, number, (nested) sequence or NumPy array."
-_TEMPLATE = """{summary}
-
-    Args:
-{arguments}
-        dtype: dtype to which the result is converted; None means no conversion.
-
-    Returns:
-        Tensor of {shape}.
-
-    Examples:
-        >>> import duograph.numpy as mnp
-        >>> print(mnp.{name}({example}))
-        {printed}
-    """
-
-
-def named(
-    call: Callable[..., Tensor], name: str, summary: str, example: str, printed: str
-) -> Callable[..., Tensor]:
-    """Set the name and docstring of a function made from a row of a table; return the function."""
-    operands = [n for n in call.__annotations__ if n not in ("dtype", "return")]
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = _TEMPLATE.format(
-        summary=summary,
-        arguments="\n".join(f"        {n}: {_ARGUMENT}" for n in operands),
-        shape=f"the shape of `{operands[0]}`"
-        if len(operands) == 1
-        else "the operands' broadcast shape",
-        name=name,
-        example=example,
-        printed=printed,
-    )
-    return call
-
-
-def unary(
-    name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
-) -> Callable[..., Tensor]:
-    """Return NumPy's function `name` for an elementwise op with one operand, `x`.
-
-    `summary`, `example` and `printed` are the first line of its docstring, an argument, and the
-    result that is printed for it.
-    """
-
-    def call(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-        return with_dtype(op(tensor_of(x)), dtype)
-
-    return named(call, name, summary, example, printed)
-
-
-def unary_of_a(
-    name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
-) -> Callable[..., Tensor]:
-    """Return NumPy's function `name` as `unary` does, but with an operand called `a`."""
-
-    def call(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-        return with_dtype(op(tensor_of(a)), dtype)
-
-    return named(call, name, summary, example, printed)
-
-
-def pair(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
-    """Return two operands as Tensors of the same dtype; a Python number takes the other's dtype.
-
-    A number of a higher kind, such as a float beside integers, changes the dtype. `name` is the
-    calling function, for the error.
-    """
-    numbers = [isinstance(x, (bool, int, float, complex)) for x in (x1, x2)]
-    if x1 is None or x2 is None:
-        raise ArgumentError(f"{name}: got None for an operand; wanted a Tensor or an array-like")
-    if numbers == [True, False]:
-        other = tensor_of(x2)
-        return tensor_of(x1, promote_scalar(other.dtype, x1)), other
-    if numbers == [False, True]:
-        other = tensor_of(x1)
-        return other, tensor_of(x2, promote_scalar(other.dtype, x2))
-    first, second = promoted([tensor_of(x1), tensor_of(x2)])
-    return first, second
-
-
-def binary(
-    name: str, op: Callable[..., Tensor], summary: str, example: str, printed: str
-) -> Callable[..., Tensor]:
-    """Return NumPy's function `name` for an elementwise op with two operands.
-
-    The other arguments are those of `unary`.
-    """
-
-    def call(x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-        return with_dtype(op(*pair(name, x1, x2)), dtype)
-
-    return named(call, name, summary, example, printed)
-
-
-def _floating(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return a function that calls `op` with integers and bools cast to float32."""
-    return lambda *operands: op(*map(as_floating, operands))
 
 
 def _cube_root(x: Tensor) -> Tensor:
@@ -233,7 +133,7 @@ copysign = binary(
 )
 hypot = binary(
     "hypot",
-    _floating(_ops.hypot),
+    floating(_ops.hypot),
     "Return sqrt(x1**2 + x2**2), the hypotenuse of a right triangle, without overflow.",
     "3.0, 4.0",
     "5.0",
@@ -342,158 +242,29 @@ log1p = unary(
 )
 logaddexp = binary(
     "logaddexp",
-    _floating(_ops.logaddexp),
+    floating(_ops.logaddexp),
     "Return log(exp(x1) + exp(x2)) without overflow.",
     "0.0, 0.0",
     "0.6931472",
 )
 logaddexp2 = binary(
     "logaddexp2",
-    _floating(_ops.logaddexp2),
+    floating(_ops.logaddexp2),
     "Return log2(2**x1 + 2**x2) without overflow.",
     "1.0, 1.0",
     "2.0",
 )
 
-# ---- trigonometry -------------------------------------------------------------------------------
-
-sin = unary(
-    "sin",
-    _ops.sin,
-    "Return the sine of each angle in radians.",
-    "[0.0, 1.0]",
-    "[0.       0.841471]",
-)
-cos = unary(
-    "cos",
-    _ops.cos,
-    "Return the cosine of each angle in radians.",
-    "[0.0, 1.0]",
-    "[1.        0.5403023]",
-)
-tan = unary(
-    "tan",
-    _ops.tan,
-    "Return the tangent of each angle in radians.",
-    "[0.0, 1.0]",
-    "[0.        1.5574077]",
-)
-arcsin = unary(
-    "arcsin",
-    _ops.asin,
-    "Return the angle in radians whose sine is each element.",
-    "[0.0, 1.0]",
-    "[0.        1.5707964]",
-)
-arctan = unary(
-    "arctan",
-    _ops.atan,
-    "Return the angle in radians whose tangent is each element.",
-    "[0.0, 1.0]",
-    "[0.        0.7853982]",
-)
-arctan2 = binary(
-    "arctan2",
-    _floating(_ops.atan2),
-    "Return the angle in radians from the x axis to the point (x2, x1).",
-    "[1.0, -1.0], 1.0",
-    "[ 0.7853982 -0.7853982]",
-)
-sinh = unary(
-    "sinh",
-    _ops.sinh,
-    "Return the hyperbolic sine of each element.",
-    "[0.0, 1.0]",
-    "[0.        1.1752012]",
-)
-cosh = unary(
-    "cosh",
-    _ops.cosh,
-    "Return the hyperbolic cosine of each element.",
-    "[0.0, 1.0]",
-    "[1.        1.5430807]",
-)
-tanh = unary(
-    "tanh",
-    _ops.tanh,
-    "Return the hyperbolic tangent of each element.",
-    "[0.0, 1.0]",
-    "[0.        0.7615941]",
-)
-arcsinh = unary(
-    "arcsinh",
-    _ops.asinh,
-    "Return the inverse hyperbolic sine of each element.",
-    "[0.0, 1.0]",
-    "[0.        0.8813736]",
-)
-arccosh = unary(
-    "arccosh",
-    _ops.acosh,
-    "Return the inverse hyperbolic cosine of each element.",
-    "[1.0, 2.0]",
-    "[0.       1.316958]",
-)
-arctanh = unary(
-    "arctanh",
-    _ops.atanh,
-    "Return the inverse hyperbolic tangent of each element.",
-    "[0.0, 0.5]",
-    "[0.         0.54930615]",
-)
-deg2rad = unary(
-    "deg2rad",
-    _floating(_ops.deg2rad),
-    "Convert angles from degrees to radians.",
-    "[0.0, 180.0]",
-    "[0.        3.1415927]",
-)
-radians = unary(
-    "radians",
-    _floating(_ops.deg2rad),
-    "Convert angles from degrees to radians.",
-    "[0.0, 180.0]",
-    "[0.        3.1415927]",
-)
-rad2deg = unary(
-    "rad2deg",
-    _floating(_ops.rad2deg),
-    "Convert angles from radians to degrees.",
-    "[0.0, 1.0]",
-    "[ 0.      57.29578]",
-)
-
-
-def arccos(input: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the angle in radians whose cosine is each element.
-
-    Args:
-        input: Tensor, number, (nested) sequence or NumPy array.
-        dtype: element type of the result; None leaves it as computed.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Examples:
-        >>> import duograph.numpy as mnp
-        >>> print(mnp.arccos([1.0, 0.0]))
-        [0.        1.5707964]
-    """
-    return with_dtype(_ops.acos(tensor_of(input)), dtype)
-
-
 # ---- rounding -----------------------------------------------------------------------------------
 
-floor = unary(
-    "floor", _floating(_ops.floor), "Round each element down.", "[-1.5, 1.5]", "[-2.  1.]"
-)
-ceil = unary("ceil", _floating(_ops.ceil), "Round each element up.", "[-1.5, 1.5]", "[-1.  2.]")
+floor = unary("floor", floating(_ops.floor), "Round each element down.", "[-1.5, 1.5]", "[-2.  1.]")
+ceil = unary("ceil", floating(_ops.ceil), "Round each element up.", "[-1.5, 1.5]", "[-1.  2.]")
 trunc = unary(
-    "trunc", _floating(_ops.trunc), "Round each element towards 0.", "[-1.5, 1.5]", "[-1.  1.]"
+    "trunc", floating(_ops.trunc), "Round each element towards 0.", "[-1.5, 1.5]", "[-1.  1.]"
 )
 rint = unary(
     "rint",
-    _floating(_ops.round),
+    floating(_ops.round),
     "Round each element to the nearest integer, and halves to the even one.",
     "[-1.5, 0.5, 2.5]",
     "[-2.  0.  2.]",

@@ -15,8 +15,7 @@ from ..dtype import float32, int32, int64
 from ..errors import ArgumentValueError
 from ..host_arrays import shape_tuple
 from ..tensor import Tensor
-from .elementwise import pair
-from .operands import Ints, TensorLike, as_indices, axis_of, promoted, tensor_of
+from .operands import Ints, TensorLike, as_indices, axis_of, pair, promoted, tensor_of
 from .shapes import broadcast_all
 
 __all__ = [

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from .. import ops as _ops
 from ..tensor import Tensor
-from .elementwise import binary, pair, unary, unary_of_a
-from .operands import TensorLike, as_floating, tensor_of
+from .function_rows import binary, unary, unary_of_a
+from .operands import TensorLike, as_floating, pair, tensor_of
 
 # fmt: off
 __all__ = [

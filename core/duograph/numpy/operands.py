@@ -15,8 +15,18 @@ import numpy as _np
 from numpy.typing import ArrayLike
 
 from .. import ops as _ops
-from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, promote, uint32
-from ..errors import ArgumentValueError
+from ..dtype import (
+    DType,
+    DTypeLike,
+    as_dtype,
+    float32,
+    int32,
+    int64,
+    promote,
+    promote_scalar,
+    uint32,
+)
+from ..errors import ArgumentError, ArgumentValueError
 from ..host_arrays import array_of
 from ..tensor import Tensor
 
@@ -29,6 +39,7 @@ __all__ = [
     "axis_of",
     "dtype_or_none",
     "is_host_value",
+    "pair",
     "promoted",
     "tensor_of",
     "widened",
@@ -135,3 +146,22 @@ def along(x: Tensor, axis: int, part: slice) -> Tensor:
     `axis` counts from 0; all elements of the other axes are selected.
     """
     return x[(slice(None),) * axis + (part,)]
+
+
+def pair(name: str, x1: object, x2: object) -> tuple[Tensor, Tensor]:
+    """Return two operands as Tensors of the same dtype; a Python number takes the other's dtype.
+
+    A number of a higher kind, such as a float beside integers, changes the dtype. `name` is the
+    calling function, for the error.
+    """
+    numbers = [isinstance(x, (bool, int, float, complex)) for x in (x1, x2)]
+    if x1 is None or x2 is None:
+        raise ArgumentError(f"{name}: got None for an operand; wanted a Tensor or an array-like")
+    if numbers == [True, False]:
+        other = tensor_of(x2)
+        return tensor_of(x1, promote_scalar(other.dtype, x1)), other
+    if numbers == [False, True]:
+        other = tensor_of(x1)
+        return other, tensor_of(x2, promote_scalar(other.dtype, x2))
+    first, second = promoted([tensor_of(x1), tensor_of(x2)])
+    return first, second

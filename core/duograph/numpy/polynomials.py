@@ -13,8 +13,7 @@ from .. import ops as _ops
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
 from .calculus import convolve
-from .elementwise import pair
-from .operands import TensorLike, as_floating, promoted, tensor_of, with_dtype
+from .operands import TensorLike, as_floating, pair, promoted, tensor_of, with_dtype
 
 __all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
 

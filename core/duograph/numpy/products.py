@@ -12,8 +12,7 @@ from .. import ops as _ops
 from ..dtype import DTypeLike
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
-from .elementwise import pair
-from .operands import Ints, TensorLike, as_floating, axis_of, tensor_of, with_dtype
+from .operands import Ints, TensorLike, as_floating, axis_of, pair, tensor_of, with_dtype
 from .reductions import sum as _sum
 
 __all__ = [

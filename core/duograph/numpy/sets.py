@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from .. import ops as _ops
 from ..dtype import int32
 from ..tensor import Tensor
-from .elementwise import pair
 from .logic import isin
-from .operands import TensorLike, tensor_of
+from .operands import TensorLike, pair, tensor_of
 
 __all__ = ["intersect1d", "setdiff1d", "unique"]
 

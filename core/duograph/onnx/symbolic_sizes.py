@@ -18,7 +18,8 @@ import onnx
 
 from ..common.initializer import initializer
 from ..errors import DuographError, OnnxError
-from ..tensor import Placeholder, Tensor
+from ..initial_values import Placeholder
+from ..tensor import Tensor
 from ..types import TensorType
 from .writer import Writer
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import compat as _compat
 from .. import op as _op
+from .. import op_tables as _op_tables
 from .._locks import importing as _importing
 from .._locks import new_lock as _new_lock
 from .._startup import without_collections as _without_collections
@@ -270,7 +271,7 @@ for _family in _EARLY:
 installed_methods = _install(Tensor, _EARLY)
 _registry.on_plugin.append(extensions.check)
 _registry.on_backend.append(extensions.check_backend)
-_registry.on_unregistered.append(_op.rules_changed)
+_registry.on_unregistered.append(_op_tables.rules_changed)
 _registry.on_disabled.append(extensions.withdraw)
 
 

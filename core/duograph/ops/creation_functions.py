@@ -18,7 +18,8 @@ from ..ir.builder import GraphTensor
 from ..op import op
 from ..op_signature import NewAxis, Number
 from ..placement import commit
-from ..tensor import Tensor, is_recorded
+from ..recorded_tensors import is_recorded
+from ..tensor import Tensor
 from . import powers
 from .arguments import Number, Scalar, ints_of
 from .axes import axis_of

@@ -13,7 +13,8 @@ from ..backend import added_kernels
 from ..backend.added_kernels import KernelSpec
 from ..backend.protocol import Backend
 from ..errors import ArgumentError
-from ..op import OPS, Op, rules_changed
+from ..op import OPS, Op
+from ..op_tables import rules_changed
 
 __all__ = ["add_kernels", "check", "check_backend", "remove_kernels", "withdraw"]
 

@@ -15,8 +15,9 @@ from ..autodiff.custom import custom_gradient
 from ..device_copies import copied, copied_out_later
 from ..dtype import DType, promote
 from ..placement import Arriving, commit, device_of, settle
+from ..recorded_tensors import install_recorded_values
 from ..runtime_state import staged_builder
-from ..tensor import Tensor, install_recorded_values
+from ..tensor import Tensor
 from ..types import Device
 from .creation import cast
 from .joining import stack_by

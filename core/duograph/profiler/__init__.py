@@ -12,8 +12,9 @@ from .options import (
     ProfilerLevel,
     _ExperimentalConfig,
 )
-from .profiles import Profiler, profile, tensorboard_trace_handler
+from .profiles import profile
 from .ranges import mstx
+from .result_folders import Profiler, tensorboard_trace_handler
 from .schedules import ProfilerAction, schedule
 
 __all__ = [

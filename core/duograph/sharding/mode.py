@@ -151,7 +151,7 @@ def argument_placement(index: int, local: Sequence[int]) -> Placement:
     if isinstance(strategy, tuple):
         if index >= len(strategy):
             return whole
-        owner = f"dataset_strategy: argument {index}"
+        owner = f"dataset_strategy[{index}]"
         found = placement_of(owner, strategy[index], ranks)
         if len(found.dims) != len(local):
             raise ShapeError(

@@ -13,6 +13,6 @@ imports all modules that register functions.
 
 Modules import each other in this order, without cycles: spans, dispatch; host, aliasing, variables;
 truth, join, branches; outside, identity; blocks, graph_loops, recursion, functions, native;
-iteration, containers, attributes, operators, targets; the statements, gradients, cells, calls,
-builtin_functions; evaluator.
+iteration, containers, attributes, operators, targets; the statements, gradients, custom_bprops,
+cells, library_calls, calls, builtin_functions; evaluator.
 """

@@ -197,6 +197,17 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
     return ev.copies.imported(value, f"{type(owner).__name__}.{name}")
 
 
+def host_method_refused(name: str) -> StrictAttributeError:
+    """Return the error for a Tensor method that gives host data, such as `item`, at STRICT."""
+    return StrictAttributeError(
+        f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
+        "function runs",
+        construct=name,
+        remedy="Compute with the Tensor, move the call out, or use "
+        "ms.set_context(jit_syntax_level=ms.LAX)",
+    )
+
+
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
     """Return an attribute of an object from outside the function, by Python's rules of lookup."""
     intercepted = special_method(ev, owner, "__getattribute__")
@@ -222,16 +233,7 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
             ev.captures.class_attribute(type(owner), name)
         return read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
-        ev.captures.method(owner, name, None)
-        if held is not None:
-            text = f"{type(owner).__name__}.{name}"
-            ev.captures.add("item", held, name, MISSING, text, exact=True)
-        # the object stores the value, so it must be exact
-        outer, ev.captures.all_exact = ev.captures.all_exact, True
-        made = call(ev, found.func, (owner,), {})
-        ev.captures.all_exact = outer
-        write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
-        return made
+        return _computed_once(ev, owner, name, found, held)
     if _staged_property(owner, name):
         ev.captures.method(owner, name, None)
         return _property(ev, owner, name)
@@ -243,6 +245,37 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return call(ev, type(owner).__getattr__, (owner, name), {})
     if name == "__dict__" and held is not None:
         return _read_dict(ev, owner, held, node)
+    return _native_outside(ev, owner, name, found, node)
+
+
+def _computed_once(
+    ev: Evaluation,
+    owner: Value,
+    name: str,
+    found: functools.cached_property[Value],
+    held: dict[str, Value] | None,
+) -> Value:
+    """Compute a cached property of an object from outside the function, and store it there.
+
+    `held` is the `__dict__` of the object, which has no value of the property yet.
+    """
+    ev.captures.method(owner, name, None)
+    text = f"{type(owner).__name__}.{name}"
+    if held is not None:
+        ev.captures.add("item", held, name, MISSING, text, exact=True)
+    # the object stores the value, so it must be exact
+    outer, ev.captures.all_exact = ev.captures.all_exact, True
+    made = call(ev, found.func, (owner,), {})
+    ev.captures.all_exact = outer
+    write_outside(ev, "attribute", owner, name, made, text)
+    return made
+
+
+def _native_outside(ev: Evaluation, owner: Value, name: str, found: Value, node: Value) -> Value:
+    """Return an attribute that Python finds without code of the user, and capture it.
+
+    `found` is what the class of `owner` has under the name.
+    """
     try:
         value = native_attribute(owner, name)
     except AttributeError:
@@ -318,13 +351,7 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
     if name == "__class__":
         return Tensor
     if name in HOST_METHODS and ev.strict:
-        raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
-            "function runs",
-            construct=name,
-            remedy="Compute with the Tensor, move the call out, or use "
-            "ms.set_context(jit_syntax_level=ms.LAX)",
-        )
+        raise host_method_refused(name)
     if name in _OF_PARAMETERS:
         ev.ask_class(owner, name)
     ev.captures.class_attribute(Tensor, name)

@@ -21,6 +21,7 @@ import numpy as np
 from ...dims import Dim, is_symbolic
 from ...dtype import as_dtype, promote, scalar_dtype
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
+from ...initial_values import check_data_options
 from ...ir.builder import GraphTensor
 from ...ir.control import to_tensor
 from ...ir.values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue, number_of
@@ -30,7 +31,7 @@ from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
 from ...option_checks import check_options
 from ...sizes import real
-from ...tensor import Tensor, check_data_options
+from ...tensor import Tensor
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation

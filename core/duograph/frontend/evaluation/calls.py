@@ -2,24 +2,21 @@
 
 The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
 framework's functions run at compile time, and their ops append graph nodes. Functions of other
-libraries run at compile time if all arguments are known, otherwise when the graph runs. A library
-function with side effects must never run at compile time.
+libraries go to `library_calls`, which decides when they run; no handler here may run one itself.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import inspect
 import operator
 import types
-import weakref
 
 import numpy as np
 
 from ... import context
-from ...errors import StrictAttributeError, UnsupportedSyntaxError
+from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...nn.cell import Cell
@@ -35,7 +32,6 @@ from ..libraries import (
     interpreted,
     is_framework,
     is_host,
-    is_impure,
     is_user_function,
 )
 from ..source import source_of
@@ -43,8 +39,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
 from ..values.kinds import COPIED, WINDOWS
-from ..values.nested import depends_on_graph
-from .attributes import HOST_METHODS, get_attribute
+from .attributes import HOST_METHODS, get_attribute, host_method_refused
 from .branches import select
 from .cells import (
     call_cell,
@@ -54,26 +49,18 @@ from .cells import (
     make_cell,
     no_hooks,
 )
-from .containers import check_array_changeable, check_changeable, container_method, get_item
+from .containers import check_array_changeable, container_method, get_item
 from .dispatch import call, calls, replaces
 from .exceptions import make_exception
 from .functions import enter, evaluated_function, record_definition
 from .host import host_number, run_on_host
-from .host_mutation import ARRAY_MUTATORS, changes_first_argument
-from .identity import IDENTITY_FIRST, ORDERING, compare_all, refuse_own_comparisons
-from .native import callable_name, evaluable, native
+from .host_mutation import ARRAY_MUTATORS
+from .library_calls import call_foreign, refused_at_strict
+from .native import callable_name, native
 from .objects import make_object
 from .outside import (
     ask,
-    check_made_here,
-    check_no_weak_reference,
-    defer,
     is_live,
-    is_outside,
-    is_pure_method,
-    is_query,
-    owned_result,
-    settle,
     special_method,
     uses_up,
 )  # fmt: skip
@@ -153,7 +140,7 @@ def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     if id(f) in ev.owned.objects:
         return native(ev, f, args, kwargs)
     if ev.strict:
-        raise _refused_at_strict(f, "its cache changes with each call")
+        raise refused_at_strict(f, "its cache changes with each call")
     uses_up(ev, f)
     return run_on_host(ev, f, args, kwargs, callable_name(f), objects=True)
 
@@ -316,7 +303,7 @@ _PURE_BUILTINS = {
 
 
 @calls(types.MethodType)
-def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+def call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a bound method and return its result.
 
     If the receiver is a Cell, its attributes are recorded as constants of the program, which are
@@ -364,13 +351,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
     else:
         value = x
     if ev.strict:
-        raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
-            "function runs",
-            construct=name,
-            remedy="Compute with the Tensor, move the call out, or use "
-            "ms.set_context(jit_syntax_level=ms.LAX)",
-        )
+        raise host_method_refused(name)
     if (
         name == "item"
         and not args
@@ -444,162 +425,3 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
     if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:
         check_array_changeable(ev, owner, f.__name__)
     return call_foreign(ev, f, args, kwargs)
-
-
-def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a library function, at compile time or when the graph runs; return its result.
-
-    The call is made at compile time unless the library function is impure, may change an object
-    that exists outside the compiled function, or cannot process graph values among its arguments.
-    In these cases the call becomes a graph node that runs Python.
-    """
-    if is_impure(f):
-        if ev.strict:
-            raise _refused_at_strict(f, "it does something, or answers differently each time")
-        uses_up(ev, getattr(f, "__self__", None), *args)
-        return run_on_host(ev, f, args, kwargs, callable_name(f))
-    check_no_weak_reference(f, (args, kwargs))
-    if isinstance(f, weakref.ref):  # a capture of the reference's object would keep it alive
-        return run_on_host(ev, f, args, kwargs, "weakref")
-    receiver = f.__self__ if isinstance(f, _BOUND) else None
-    if receiver is not None and not is_query(f):
-        if is_outside(ev, receiver):
-            return defer(ev, f, args, kwargs)
-        check_made_here(ev, receiver, callable_name(f))
-    elif is_live(ev, receiver):
-        return defer(ev, f, args, kwargs)
-    if f is contextlib.nullcontext or f is contextlib.suppress:
-        return ev.owned.add(native(ev, f, args, kwargs))
-    of_library = receiver is None or isinstance(receiver, (types.ModuleType, type))
-    if of_library and not is_pure(f) and id(f) not in ev.owned.objects:
-        return defer(ev, f, args, kwargs)
-    method = isinstance(f, types.FunctionType) and "." in f.__qualname__ and args
-    if method and is_outside(ev, args[0]) and not is_pure_method(f, args[0]):
-        return defer(ev, f, args, kwargs)
-    if callable_name(f).rpartition(".")[2] in IDENTITY_FIRST:
-        compare_all(ev, (receiver, args))
-    given = (receiver, args, kwargs)
-    graph = depends_on_graph(args) or depends_on_graph(kwargs)
-    changed = kwargs.get("out")
-    if changed is not None and is_outside(ev, changed):
-        return defer(ev, f, args, kwargs)
-    if graph and isinstance(receiver, (str, bytes)):
-        return run_on_host(ev, f, args, kwargs, callable_name(f))
-    if not _only_stores(f) and not settle(ev, given):
-        if receiver is None and not ev.strict:
-            return run_on_host(ev, f, args, kwargs, callable_name(f))
-        return defer(ev, f, args, kwargs)
-    name = callable_name(f).rpartition(".")[2]
-    if name in IDENTITY_FIRST or name in ORDERING:
-        refuse_own_comparisons(ev, name, (receiver, args))
-    if not is_pure(f) and any(is_outside(ev, x) for x in (*args, *kwargs.values())):
-        return defer(ev, f, args, kwargs)
-    if changes_first_argument(f) and args:
-        _check_changed(ev, args[0], callable_name(f))
-    if not graph:
-        if getattr(f, "__module__", None) in _CALLING or "key" in kwargs:
-            args = tuple([evaluable(ev, x) for x in args])
-            kwargs = {k: evaluable(ev, v) for k, v in kwargs.items()}
-        return owned_result(ev, native(ev, f, args, kwargs), given)
-    module = getattr(f, "__module__", None)
-    if module is None or module in PURE_MODULES:
-        try:
-            return owned_result(ev, native(ev, f, args, kwargs), given)
-        except TypeError:
-            if ev.strict:
-                raise
-    if ev.strict:
-        raise _refused_at_strict(f, "it works on data that are known only when the function runs")
-    return run_on_host(ev, f, args, kwargs, callable_name(f))
-
-
-# Modules of the standard library whose functions depend on their arguments alone and change
-# nothing. `host_mutation` lists the exceptions.
-PURE_MODULES = {
-    "operator", "_operator", "functools", "_functools", "itertools", "builtins", "copy",
-    "collections", "_collections", "math", "cmath",
-}  # fmt: skip
-_PURE_LIBRARIES = PURE_MODULES | {
-    "numpy", "json", "statistics", "string", "re", "textwrap", "dataclasses", "fractions",
-    "decimal", "numbers", "bisect", "_bisect", "types", "enum", "inspect", "keyword", "struct",
-    "_struct", "datetime", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath",
-    "ntpath", "scipy",
-}  # fmt: skip
-# Methods of the library's container classes in Python that only ask.
-_QUERIES = {
-    "most_common", "elements", "total", "copy", "get", "items", "keys", "values", "index", "count",
-    "__len__", "__contains__", "__getitem__", "__eq__", "__ne__", "__repr__", "__iter__", "__str__",
-}  # fmt: skip
-_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
-# Class methods of `datetime` that read the clock.
-_CLOCKS = {"now", "today", "utcnow"}
-# Modules of library functions that call functions among their arguments.
-_CALLING = {
-    "itertools", "functools", "_functools", "numpy", "heapq", "_heapq", "re", "bisect", "_bisect",
-    "statistics", "collections",
-}  # fmt: skip
-# Constructors that keep a reference to their arguments and do not look at them.
-_STORES = {
-    functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref,
-    contextlib.nullcontext, contextlib.suppress,
-}  # fmt: skip
-
-
-def is_pure(f: Value) -> bool:
-    """Return whether a library function is known to have no effect but its result.
-
-    Equal arguments then have equal results, so the call may be made while compiling.
-    """
-    owner = getattr(f, "__self__", None)
-    if isinstance(owner, type):
-        return owner.__module__ in _PURE_LIBRARIES and f.__name__ not in _CLOCKS
-    if isinstance(f, _BOUND) and not isinstance(owner, types.ModuleType):
-        return is_query(f)
-    module = getattr(f, "__module__", None)
-    if not isinstance(module, str):
-        return isinstance(f, (np.ufunc, type))
-    if isinstance(f, types.FunctionType) and "." in f.__qualname__:  # a method
-        return f.__name__ in _QUERIES
-    return module.split(".")[0] in _PURE_LIBRARIES and not changes_first_argument(f)
-
-
-def _only_stores(f: Value) -> bool:
-    """Return whether `f` is a class whose constructor only stores its arguments, without use.
-
-    An example is `functools.partial`. The arguments of such a call may be graph values.
-    """
-    return isinstance(f, type) and f in _STORES
-
-
-def _check_changed(ev: Evaluation, target: Value, name: str) -> None:
-    """Save an argument in the undo log before a function changes it; raise if it is from outside.
-
-    This runs before a library function that changes its first argument, such as `heapq.heappush`,
-    is called at compile time.
-
-    Raises:
-        UnsupportedSyntaxError: the argument comes from outside the function.
-    """
-    if isinstance(target, np.ndarray):
-        check_array_changeable(ev, target, name)
-    elif id(target) in ev.copies.originals:
-        kind = type(target).__name__
-        raise UnsupportedSyntaxError(
-            f"{name}: got a change inside jit of a {kind} from outside",
-            construct=name,
-            remedy=f"Use methods of the {kind}, or move it out of the compiled function",
-        )
-    elif type(target) in COPIED:
-        check_changeable(ev, target)
-
-
-def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
-    """Return the error for a call of a Python function that the STRICT level refuses."""
-    name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
-    return UnsupportedSyntaxError(
-        f"Illegal type in the graph: {name} is a Python function that a compiled function cannot "
-        f"call at STRICT: {why}",
-        construct=callable_name(f),
-        remedy="Use ops of duograph, move the call out of the compiled function, or use "
-        "ms.set_context(jit_syntax_level=ms.LAX)",
-    )

@@ -27,8 +27,8 @@ from ..state.captures import entries_of, hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
+from .custom_bprops import call_with_bprop
 from .dispatch import call, calls
-from .gradients import call_with_bprop
 from .spans import inside_call, internal_span
 
 

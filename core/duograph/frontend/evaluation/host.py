@@ -23,7 +23,8 @@ from ...execution.source_spans import mark_source
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import HostValue, number_of
-from ...tensor import MAKERS, Tensor
+from ...recorded_tensors import MAKERS
+from ...tensor import Tensor
 from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value

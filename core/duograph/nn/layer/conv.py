@@ -65,6 +65,29 @@ def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
     return tuple((several[2 * i], several[2 * i + 1]) for i in range(axes))
 
 
+def _options(layer: _Conv) -> dict[str, object]:
+    """Return the keyword arguments of the primitive with which a layer computes."""
+    return {
+        "out_channel": layer.out_channels, "kernel_size": layer.kernel_size, "mode": 1,
+        "pad_mode": layer.pad_mode, "pad": layer.padding, "stride": layer.stride,
+        "dilation": layer.dilation, "group": layer.group, "data_format": layer.data_format,
+    }  # fmt: skip
+
+
+def _options_of_a_row(layer: _Conv) -> dict[str, object]:
+    """Return those of a 1-D layer, which computes with images of height 1."""
+    return {
+        **_options(layer),
+        "kernel_size": (1, *layer.kernel_size), "pad": (0, 0, *layer._pairs[0]),
+        "stride": (1, *layer.stride), "dilation": (1, *layer.dilation),
+    }  # fmt: skip
+
+
+def _of_a_row(weight: Init) -> Init:
+    """Return the initial weight of a 1-D layer as that of images of height 1."""
+    return weight.expand_dims(2) if isinstance(weight, Tensor) and weight.ndim == 3 else weight
+
+
 class _Conv(Cell):
     """Base of all convolution layers: checks the arguments and creates the Parameters.
 
@@ -228,12 +251,8 @@ class Conv2d(_Forward):
 
     conv2d = Operator(
         "Conv2D",
-        lambda c: {
-            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
-            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
-            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        _options,
+    )
 
     _formats = ("NCHW", "NHWC")
 
@@ -251,12 +270,8 @@ class Conv1d(_Forward):
 
     conv2d = Operator(
         "Conv2D",
-        lambda c: {
-            "out_channel": c.out_channels, "kernel_size": (1, *c.kernel_size), "mode": 1,
-            "pad_mode": c.pad_mode, "pad": (0, 0, *c._pairs[0]), "stride": (1, *c.stride),
-            "dilation": (1, *c.dilation), "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        _options_of_a_row,
+    )
     expand_dims = Operator("ExpandDims")
     squeeze = Operator("Squeeze", lambda c: {"axis": 2})
 
@@ -277,11 +292,9 @@ class Conv1d(_Forward):
         bias_init: Init = None,
         dtype: DTypeLike = float32,
     ) -> None:
-        if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
-            weight_init = weight_init.expand_dims(2)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-            has_bias, weight_init, bias_init, "NCHW", dtype,
+            has_bias, _of_a_row(weight_init), bias_init, "NCHW", dtype,
         )  # fmt: skip
 
 
@@ -296,12 +309,8 @@ class Conv3d(_Forward):
 
     conv3d = Operator(
         "Conv3D",
-        lambda c: {
-            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
-            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
-            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        _options,
+    )
 
     _axes = 3
     _formats = ("NCDHW",)
@@ -390,12 +399,8 @@ class Conv2dTranspose(_Transposed):
 
     conv2d_transpose = Operator(
         "Conv2DTranspose",
-        lambda c: {
-            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
-            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
-            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        _options,
+    )
 
     def __init__(
         self,
@@ -439,12 +444,8 @@ class Conv1dTranspose(_Transposed):
 
     conv2d_transpose = Operator(
         "Conv2DBackpropInput",
-        lambda c: {
-            "out_channel": c.out_channels, "kernel_size": (1, *c.kernel_size), "mode": 1,
-            "pad_mode": c.pad_mode, "pad": (0, 0, *c._pairs[0]), "stride": (1, *c.stride),
-            "dilation": (1, *c.dilation), "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        _options_of_a_row,
+    )
     expand_dims = Operator("ExpandDims")
     squeeze = Operator("Squeeze", lambda c: {"axis": 2})
 
@@ -465,11 +466,9 @@ class Conv1dTranspose(_Transposed):
         bias_init: Init = None,
         dtype: DTypeLike = float32,
     ) -> None:
-        if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
-            weight_init = weight_init.expand_dims(2)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-            has_bias, weight_init, bias_init, "NCHW", dtype,
+            has_bias, _of_a_row(weight_init), bias_init, "NCHW", dtype,
         )  # fmt: skip
         self._set_output_padding(0)
 
@@ -486,13 +485,8 @@ class Conv3dTranspose(_Transposed):
 
     conv3d_transpose = Operator(
         "Conv3DTranspose",
-        lambda c: {
-            "in_channel": c.in_channels, "out_channel": c.out_channels,
-            "kernel_size": c.kernel_size, "mode": 1, "pad_mode": c.pad_mode,
-            "pad": c.padding, "stride": c.stride,
-            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
-        },
-    )  # fmt: skip
+        lambda c: {"in_channel": c.in_channels, **_options(c)},
+    )
 
     _axes = 3
     _formats = ("NCDHW",)
