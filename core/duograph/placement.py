@@ -16,7 +16,7 @@ import numpy as np
 
 from ._locks import new_lock
 from .backend import registry
-from .backend.plugin_checks import to_device
+from .backend.checked_calls import shared, to_device
 from .backend.protocol import Backend, Handle
 from .dtype import DType
 from .errors import DeviceError, DTypeError
@@ -131,7 +131,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         backend = registry.backend(device.name)
         check_dtype(backend, t._type.dtype, device)
         array = t._buf
-        handle = None if own else backend.from_host(array, device.index)
+        handle = None if own else shared(backend, array, device.index)
         if handle is None:
             handle = to_device(backend, array, device.index)
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
