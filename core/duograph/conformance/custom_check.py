@@ -34,7 +34,11 @@ LEVELS = ("O0", "O1", "O2")
 NEAR = 1e-5
 # Blocks of memory of the size of each result that are filled before a call: at least and at most so
 # many, and otherwise of so many bytes. A process that has run for long keeps many free blocks.
-FEWEST, MOST, BYTES = 64, 2048, 1 << 22
+FEWEST, MOST, BYTES = 64, 1024, 1 << 22
+# Words of 4 bytes behind a buffer that an allocator may add, and that are filled too.
+BEYOND = 2
+# Contents of this memory, as int32: all bytes are 0, 255, 0x55 or 0xaa.
+CONTENTS = (0, -1, 0x55555555, -0x55555556)
 AGAIN = "another call (are all elements written, and none read beyond the inputs?)"
 
 
@@ -93,18 +97,18 @@ def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tens
     before = snapshot(list(inputs))
     first = operator(*inputs)
     results = first if isinstance(first, tuple) else (first,)
-    sizes = [max(1, t.nbytes) for t in (*results, *inputs)]
+    words = {max(1, -(-t.nbytes // 4)) + more for t in (*results, *inputs) for more in (0, BEYOND)}
     del results
     device = str(inputs[0].device)
     del first
     found = []
-    for content in (0, 255, 85, 170) * 2:
+    for content in CONTENTS * 2:
         # freed at once, so that the results of the next call are likely to get this memory
-        arrays = [np.full(n, content, np.uint8) for n in sizes]
+        blocks = [Tensor(np.full(n, content, np.int32), device=device) for n in words]
         filled = [
-            Tensor(a, device=device)
-            for a in arrays
-            for _ in range(min(max(FEWEST, BYTES // a.size), MOST))
+            block.copy()  # memory of the device's allocator, as results have
+            for block in blocks
+            for _ in range(min(max(FEWEST, BYTES // block.nbytes), MOST))
         ]
         del filled
         given = [x.copy() for x in inputs]
