@@ -19,7 +19,7 @@ from .backend import registry
 from .backend.checked_calls import shared, to_device
 from .backend.protocol import Backend, Handle
 from .dtype import DType
-from .errors import DeviceError, DTypeError
+from .errors import DeviceDTypeError, DeviceError
 from .runtime_state import runtime_state, thread_state
 from .status_line import status_line
 from .types import Device
@@ -140,9 +140,9 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
 
 
 def check_dtype(backend: Backend, dtype: DType, device: Device) -> None:
-    """Raise DTypeError if a device of `backend` has no tensors of a dtype."""
+    """Raise DeviceDTypeError if a device of `backend` has no tensors of a dtype."""
     if dtype not in backend.dtypes:
-        raise DTypeError(
+        raise DeviceDTypeError(
             f"{device}: got a {dtype.name} tensor; this device has "
             f"{', '.join(d.name for d in backend.dtypes)}"
         )
