@@ -14,7 +14,7 @@ import pytest
 from duograph import cli, ops
 from duograph.backend import observers, registry
 from duograph.backend.prepared import LinkedProgram
-from duograph.backend.protocol import Backend, BackendSpec
+from duograph.backend.protocol import SEAM_VERSION, Backend, BackendSpec
 from duograph.errors import BackendError
 from duograph.execution import optional_methods
 from duograph.profiler import profile
@@ -333,6 +333,19 @@ def test_python_errors_of_numbers_stay_the_users(restored):
 
     with pytest.raises(ZeroDivisionError):
         ms.jit(function, jit_level="O2")(ms.Tensor([0.0]))
+
+
+def test_a_plugin_for_a_newer_minor_version_is_told_what_it_lacks(restored):
+    major, minor = SEAM_VERSION
+    made = type("Toy", (Reference,), {"name": "Toy"})
+    registry.register(BackendSpec("Toy", made, priority=None, seam_version=(major, minor + 4)))
+    try:
+        said = rf"version {major}\.{minor + 4} of the plugin seam.*{major}\.{minor}: what is new"
+        with pytest.warns(RuntimeWarning, match=said):
+            x = ms.Tensor([1.0], device="Toy")
+        assert (x + 1).asnumpy() == 2
+    finally:
+        registry.unregister("Toy")
 
 
 def test_every_method_of_a_backend_is_checked_for_being_one():
