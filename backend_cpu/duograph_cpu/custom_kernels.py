@@ -9,6 +9,8 @@ from Python, so a program that uses one cannot be linked.
 from __future__ import annotations
 
 import functools
+import os
+import weakref
 from typing import TYPE_CHECKING, NoReturn
 
 from duograph.backend.locks import importing
@@ -106,7 +108,7 @@ def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     Raises:
         ArgumentValueError: the library cannot be loaded, or lacks the function.
     """
-    run = _function(kernel.library, kernel.name)
+    run = _function(kernel)
     every = (*types, *results)
     shapes = [ffi.new("int64_t[]", list(t.shape) or [0]) for t in every]
     names = [ffi.new("char[]", t.dtype.name.encode()) for t in every]
@@ -128,10 +130,42 @@ def _library_call(kernel: Any, types: Types, results: Types) -> NativeCall:
     return NativeCall(call)
 
 
+# Path of a library -> the version of the file that was loaded first under this path.
+_loaded: dict[str, tuple[int, ...] | None] = {}
+# The version of the library that each operator uses.
+_versions: weakref.WeakKeyDictionary[Any, tuple[int, ...] | None] = weakref.WeakKeyDictionary()
+
+
+def _function(kernel: Any) -> Any:
+    """Return the function of a kernel in a shared library as a callable C pointer.
+
+    A library that was built again since it was loaded is loaded again for operators that are first
+    used afterwards; others keep the one that they have.
+    """
+    path = kernel.library
+    if kernel not in _versions:
+        try:
+            facts = os.stat(path)
+            version = facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size
+        except OSError:  # it is gone: what is loaded still works
+            _versions[kernel] = _loaded.get(path)
+        else:
+            _versions[kernel] = version
+    return _symbol(path, kernel.name, _versions[kernel])
+
+
 @functools.cache
-def _function(path: str, name: str) -> Any:
-    """Return the function `name` of the shared library at `path` as a callable C pointer."""
-    handle = lib.dg_open(path.encode())
+def _symbol(path: str, name: str, version: tuple[int, ...] | None) -> Any:
+    if _loaded.setdefault(path, version) == version:
+        handle = lib.dg_open(path.encode())
+    else:  # the loader takes a known path for the library that it has loaded
+        with importing:
+            import shutil  # slow, and needed here alone
+            import tempfile
+        with tempfile.TemporaryDirectory(prefix="duograph-") as folder:
+            copied = os.path.join(folder, os.path.basename(path))
+            shutil.copyfile(path, copied)
+            handle = lib.dg_open(copied.encode())
     found = ffi.NULL if handle == ffi.NULL else lib.dg_symbol(handle, name.encode())
     if found == ffi.NULL:
         said = ffi.string(lib.dg_open_problem()).decode("utf-8", "replace")

@@ -126,6 +126,11 @@ class Device(GridDevice):
             scalars: (dtype, value) of each argument after the buffers.
         """
         kernel = cl.Kernel(module, name)
+        if kernel.num_args != buffers + len(scalars):
+            raise DeviceError(
+                f"{name}: the kernel has {kernel.num_args} parameters; wanted "
+                f"{buffers + len(scalars)}"
+            )
         self._check_group(kernel, name, math.prod(size))
         for k, (dtype, value) in enumerate(scalars):
             kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])

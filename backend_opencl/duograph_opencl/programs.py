@@ -114,7 +114,7 @@ def _record(tiles: Tiles | GroupTiles) -> bytes:
 def _report(device: Device, source: str, error: cl.Error) -> str:
     """Save the source and the log of a failed OpenCL build; return an error message.
 
-    The message has the paths of both files.
+    The message has the paths of both files and the first lines of the log that say "error".
     """
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")
@@ -123,6 +123,11 @@ def _report(device: Device, source: str, error: cl.Error) -> str:
         file.write(source)
     with open(log, "w") as file:
         file.write(str(error))
-    return (
-        f"a kernel does not build on {device.name}: source in {text}, the compiler's log in {log}"
+    lines = [line for line in str(error).splitlines() if "error" in line.lower()][:6]
+    return "\n  ".join(
+        [
+            f"a kernel does not build on {device.name}: source in {text}, the compiler's log in "
+            f"{log}",
+            *lines,
+        ]
     )

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .backend import registry
-from .backend.dlpack import HOST, capsule_of
-from .backend.plugin_checks import (
+from .backend.checked_calls import (
     checked_array,
     checked_copy,
     checked_dlpack_device,
@@ -22,8 +21,9 @@ from .backend.plugin_checks import (
     copying,
     from_device,
     naming,
-    shown_value,
 )
+from .backend.dlpack import HOST, capsule_of
+from .backend.plugin_checks import shown_value
 from .backend.protocol import Backend, Handle
 from .errors import BackendError
 from .placement import check_dtype

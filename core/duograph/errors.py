@@ -4,6 +4,7 @@
 DuographError
 ├── ShapeError (ValueError)            operands whose shapes do not fit
 ├── DTypeError (TypeError)             an element type that an op does not take
+│   └── DeviceDTypeError               an element type that a device does not have
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 │   ├── ProbabilityError (RuntimeError) a probability outside [0, 1]
@@ -96,6 +97,10 @@ class DTypeError(DuographError, TypeError):
     """Raised if an op does not support an operand's element type."""
 
     names_call = True
+
+
+class DeviceDTypeError(DTypeError):
+    """Raised if a device has no tensors of an element type."""
 
 
 class ArgumentError(DuographError, TypeError):

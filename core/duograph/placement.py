@@ -16,10 +16,10 @@ import numpy as np
 
 from ._locks import new_lock
 from .backend import registry
-from .backend.plugin_checks import to_device
+from .backend.checked_calls import shared, to_device
 from .backend.protocol import Backend, Handle
 from .dtype import DType
-from .errors import DeviceError, DTypeError
+from .errors import DeviceDTypeError, DeviceError
 from .runtime_state import runtime_state, thread_state
 from .status_line import status_line
 from .types import Device
@@ -131,7 +131,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         backend = registry.backend(device.name)
         check_dtype(backend, t._type.dtype, device)
         array = t._buf
-        handle = None if own else backend.from_host(array, device.index)
+        handle = None if own else shared(backend, array, device.index)
         if handle is None:
             handle = to_device(backend, array, device.index)
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
@@ -140,9 +140,9 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
 
 
 def check_dtype(backend: Backend, dtype: DType, device: Device) -> None:
-    """Raise DTypeError if a device of `backend` has no tensors of a dtype."""
+    """Raise DeviceDTypeError if a device of `backend` has no tensors of a dtype."""
     if dtype not in backend.dtypes:
-        raise DTypeError(
+        raise DeviceDTypeError(
             f"{device}: got a {dtype.name} tensor; this device has "
             f"{', '.join(d.name for d in backend.dtypes)}"
         )

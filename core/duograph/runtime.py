@@ -16,7 +16,8 @@ from types import TracebackType
 
 from . import context
 from .backend import registry
-from .backend.plugin_checks import naming, shown_value
+from .backend.checked_calls import naming
+from .backend.plugin_checks import shown_value
 from .backend.streams import Streams
 from .call_errors import explaining
 from .errors import ArgumentError, ArgumentValueError, BackendError, UnsupportedOpError

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .backend import registry
+from .backend.checked_calls import from_device
 from .backend.dlpack import HOST, source_of
 from .backend.dlpack import array_of as array_of_dlpack
 from .backend.dlpack import device_of as dlpack_device_of
-from .backend.plugin_checks import from_device
 from .backend.views import dense_strides
 from .device_copies import Shared, imported
 from .dtype import EXTENSIONS, DType, as_dtype, int4

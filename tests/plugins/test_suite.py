@@ -126,6 +126,30 @@ def test_a_wrong_result_is_never_unsupported(site, device):
     assert code == 1, said
 
 
+REFUSALS = {
+    "the op is not supported": ("UnsupportedOpError", 0),
+    "the device lacks the dtype": ("DeviceDTypeError", 0),
+    "the op does not take the dtype": ("DTypeError", 1),
+    "an argument": ("ArgumentValueError", 1),
+    "a fault of the backend": ("BackendError", 1),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_only_a_refusal_is_unsupported(site, device, what):
+    """A DTypeError of an op inside a decomposition is a fault, which no list can excuse."""
+    error, status = REFUSALS[what]
+    source = device("Toy").replace(
+        "found = op.reference_rule",
+        f"if op.name == 'exp':\n                import duograph\n                raise "
+        f"duograph.errors.{error}('exp: no')\n            found = op.reference_rule",
+    )
+    assert "'exp: no'" in source
+    site.install("toy", listed(source, unsupported={"forward/exp/float32": "it is not there"}))
+    code, said = suite(site, "-k", "test_forward and [exp-float32]")
+    assert code == status, said
+
+
 def test_expected_failures_are_strict(site, device):
     """I08: Declared capabilities and xfail lists.
 

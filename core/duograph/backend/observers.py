@@ -129,7 +129,10 @@ class DeviceTimer:
     """Interface of the clock of a device with a queue, which `Backend.timer` returns."""
 
     def mark(self) -> object:
-        """Append a mark to the device queue of the calling thread; return it without waiting."""
+        """Append a mark to the device queue of the calling thread; return it without waiting.
+
+        None means that there is no mark; the kernel then has no times of the device.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no mark()")
 
     def elapsed(self, begin: Any, end: Any) -> int:
@@ -469,7 +472,8 @@ def _marked(run: HandleFunction, work: Work, timer: DeviceTimer) -> HandleFuncti
             take(work, begin, clock(), None)
             raise
         end = clock()
-        take(work, begin, end, (timer, first, timer.mark()))
+        last = timer.mark()
+        take(work, begin, end, None if first is None or last is None else (timer, first, last))
         return found
 
     return call

@@ -1,25 +1,24 @@
-"""Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
+"""Checks of what the core takes from a plugin: specs, backends, calls, linked programs.
 
 `registry` and the modules of `execution` pass each value through here before they use it. A check
 that fails raises BackendError, or returns the message as a string where its docstring says so; the
-message says what the plugin returned and what was expected. Buffers that kernels read and write are
-checked in `execution.kernel_checks`, in debug mode only.
+message says what the plugin returned and what was expected. `checked_calls` calls the methods that
+take and return data. Buffers that kernels read and write are checked in `execution.kernel_checks`,
+in debug mode only.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype
-from ..errors import BackendError, DuographError
+from ..dtype import DType
+from ..errors import BackendError
 from . import observers
 from .costs import Costs
-from .prepared import Handle, LinkedProgram, Packing, PreparedCall
+from .prepared import LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
 from .views import LAYOUTS
 
@@ -30,6 +29,7 @@ __all__ = [
     "array_text",
     "as_fused",
     "as_linked",
+    "as_many",
     "as_packing",
     "as_prepared",
     "as_viewing",
@@ -37,18 +37,11 @@ __all__ = [
     "call_text",
     "checked_costs",
     "checked_reason",
-    "checked_copy",
-    "checked_dlpack_device",
-    "checked_import",
     "checked_observers",
     "checked_specs",
-    "copying",
     "error_text",
-    "from_device",
-    "naming",
+    "is_int",
     "shown_value",
-    "to_device",
-    "on_device",
 ]
 
 # Methods that `Backend` declares and a subclass must define.
@@ -57,7 +50,7 @@ OPTIONAL_METHODS = (
     "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
     "compile_graph", "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
     "copy_between", "copy_out_async", "dlpack_device", "to_dlpack", "from_dlpack", "streams",
-    "timer", "watched_call",
+    "timer", "watched_call", "region_source", "examine",
 )  # fmt: skip
 FALLBACKS = ("off", "warn", "on")
 _NAME = "a string without spaces and colons, such as 'MyDevice'"
@@ -65,11 +58,13 @@ _NAME = "a string without spaces and colons, such as 'MyDevice'"
 
 def shown_value(value: object) -> str:
     """Return a short description of a value of unknown type for an error message."""
+    if isinstance(value, np.ndarray):
+        return array_text(value)
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 (an object of a plugin may fail in any way)
         text = ""
-    if text and len(text) <= 60 and not text.startswith("<"):
+    if text and len(text) <= 60 and not text.startswith("<") and "\n" not in text:
         return text
     return f"an object of type {type(value).__name__}"
 
@@ -93,7 +88,8 @@ def call_text(name: str, types: Sequence[object]) -> str:
     return f"{name}({', '.join('none' if t is None else repr(t) for t in types)})"
 
 
-def _is_int(value: object) -> bool:
+def is_int(value: object) -> bool:
+    """Return whether a value is an int and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -140,7 +136,7 @@ def _spec_problem(spec: BackendSpec) -> str | None:
     if not _is_device_name(spec.name):
         return f"got name={shown_value(spec.name)}; wanted {_NAME}"
     version = spec.seam_version
-    if not (isinstance(version, tuple) and len(version) == 2 and all(map(_is_int, version))):
+    if not (isinstance(version, tuple) and len(version) == 2 and all(map(is_int, version))):
         return f"got seam_version={shown_value(version)}; wanted two ints, such as {SEAM_VERSION}"
     if version[0] != SEAM_VERSION[0]:
         return None  # the other fields may have another meaning there; the registry refuses it
@@ -151,7 +147,7 @@ def _spec_problem(spec: BackendSpec) -> str | None:
             return f"got the alias {shown_value(alias)}; wanted {_NAME}"
     if not callable(spec.factory):
         return f"got factory={shown_value(spec.factory)}; wanted a function that makes the backend"
-    if spec.priority is not None and not _is_int(spec.priority):
+    if spec.priority is not None and not is_int(spec.priority):
         return f"got priority={shown_value(spec.priority)}; wanted an int or None"
     return None
 
@@ -236,14 +232,14 @@ def _devices_problem(devices: object) -> str | None:
     for info in devices:
         if not isinstance(info, DeviceInfo):
             return f"devices() lists {shown_value(info)}; wanted DeviceInfo objects"
-        if not _is_int(info.index) or info.index < 0 or info.index in seen:
+        if not is_int(info.index) or info.index < 0 or info.index in seen:
             return (
                 f"devices() has the index {shown_value(info.index)}; wanted each of 0, 1, ... once"
             )
         seen.add(info.index)
         if not isinstance(info.name, str) or not isinstance(info.description, str):
             return f"devices() names a device {shown_value(info.name)}; wanted strings"
-        if not _is_int(info.memory_bytes) or info.memory_bytes < 0:
+        if not is_int(info.memory_bytes) or info.memory_bytes < 0:
             return f"devices() has memory_bytes={shown_value(info.memory_bytes)}; wanted an int"
     return None
 
@@ -312,7 +308,7 @@ def _check_layouts(call: PreparedCall, n_operands: int) -> None:
     given = call.layouts
     if not (
         isinstance(given, Mapping)
-        and all(_is_int(i) and 0 <= i < n_operands for i in given)
+        and all(is_int(i) and 0 <= i < n_operands for i in given)
         and all(isinstance(names, (tuple, set, frozenset)) for names in given.values())
         and all(name in LAYOUTS for names in given.values() for name in names)
     ):
@@ -356,7 +352,7 @@ def _check_overwrites(pairs: object, n_operands: int, n_results: int) -> None:
     if isinstance(pairs, (list, tuple)) and all(
         isinstance(pair, tuple)
         and len(pair) == 2
-        and all(_is_int(i) and 0 <= i < n for i, n in zip(pair, limits))
+        and all(is_int(i) and 0 <= i < n for i, n in zip(pair, limits))
         for pair in pairs
     ):
         return
@@ -368,7 +364,7 @@ def _check_overwrites(pairs: object, n_operands: int, n_results: int) -> None:
 
 def _check_packings(packings: object, n_operands: int) -> None:
     if isinstance(packings, Mapping) and all(
-        _is_int(i) and 0 <= i < n_operands and callable(offer) for i, offer in packings.items()
+        is_int(i) and 0 <= i < n_operands and callable(offer) for i, offer in packings.items()
     ):
         return
     raise BackendError(
@@ -389,11 +385,34 @@ def as_packing(found: object) -> Packing | None:
         isinstance(found, Packing)
         and isinstance(found.pack, PreparedCall)
         and isinstance(found.call, PreparedCall)
-        and _is_int(found.nbytes)
+        and is_int(found.nbytes)
         and found.nbytes >= 0
     ):
         return found
     raise BackendError(f"a packing is {shown_value(found)}; wanted None or a Packing")
+
+
+def as_many(found: Any, count: int, name: str) -> Sequence[Any]:
+    """Return what a call of several results returned, if it has that many.
+
+    It is checked at each call, also outside debug mode, because a missing result would otherwise
+    show as an error of the user's.
+
+    Args:
+        found: what the call returned.
+        count: the number of its results.
+        name: name of the call, for the message.
+
+    Raises:
+        BackendError: `found` is not a tuple or list of `count` handles.
+    """
+    if isinstance(found, (tuple, list)) and len(found) == count:
+        return found
+    got = f"{len(found)} results" if isinstance(found, (tuple, list)) else shown_value(found)
+    raise BackendError(
+        f"{name}: the backend's call returned {got}; wanted a tuple of {count} handles. "
+        "set_context(debug=True) says which kernel it is"
+    )
 
 
 def as_fused(found: object) -> PreparedCall | None:
@@ -422,191 +441,20 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
                 "why there is none"
             )
         return LinkedProgram(found)
-    if not callable(found.run) or not (found.bind is None or callable(found.bind)):
-        raise BackendError("returned a LinkedProgram whose run or bind is no function")
+    optional = {"bind": found.bind, "timed": found.timed}
+    for name, function in {"run": found.run, **optional}.items():
+        if not callable(function) and not (function is None and name in optional):
+            raise BackendError(
+                f"returned LinkedProgram.{name}={shown_value(function)}; wanted a function"
+            )
     given = found.donations
     if given is not None and not (
         isinstance(given, Mapping)
-        and all(_is_int(k) and 0 <= k < n_outputs for k in given)
-        and all(_is_int(p) and 0 <= p < n_params for p in given.values())
+        and all(is_int(k) and 0 <= k < n_outputs for k in given)
+        and all(is_int(p) and 0 <= p < n_params for p in given.values())
     ):
         raise BackendError(
             f"returned donations={shown_value(given)}; wanted output -> parameter, of "
             f"{n_outputs} outputs and {n_params} parameters"
         )
     return found
-
-
-# ---- data between host and device ----------------------------------------------------------------
-
-
-def to_device(backend: Backend, array: Array, device_id: int) -> Handle:
-    """Copy a C-contiguous host array to a device of a backend; return the buffer handle.
-
-    Raises:
-        BackendError: the backend returned None.
-    """
-    if observers.state.take is None:
-        handle = backend.copy_in(array, device_id)
-    else:
-        with copying(backend, "to device", device_id, array.nbytes):
-            handle = backend.copy_in(array, device_id)
-    if handle is None:
-        raise BackendError(f"{backend.name}: copy_in() returned None; wanted a handle")
-    return handle
-
-
-def on_device(backend: Backend, array: Array, device_id: int) -> Handle:
-    """Return a buffer handle for a host array that only the caller refers to.
-
-    The buffer shares the array's memory if the backend can do that; otherwise the array is copied.
-
-    Raises:
-        BackendError: the backend returned None in place of a handle.
-    """
-    handle = backend.from_host(array, device_id)
-    return to_device(backend, np.ascontiguousarray(array), device_id) if handle is None else handle
-
-
-def from_device(
-    backend: Backend,
-    handle: Handle,
-    shape: tuple[int, ...],
-    dtype: np.dtype[np.generic],
-    device_id: int,
-) -> Array:
-    """Copy the values behind a buffer handle to a host array of the given shape and dtype.
-
-    Raises:
-        BackendError: the backend returned something else than an array of that shape and dtype.
-    """
-    if observers.state.take is None:
-        found = backend.copy_out(handle, shape, dtype, device_id)
-    else:
-        with copying(backend, "from device", device_id, math.prod(shape) * dtype.itemsize):
-            found = backend.copy_out(handle, shape, dtype, device_id)
-    return checked_array(backend, "copy_out", found, shape, dtype)
-
-
-def copying(
-    backend: Backend, name: str, device_id: int, nbytes: int
-) -> AbstractContextManager[observers.Report]:
-    """Return a context manager whose `with` block is reported to observers as one copy.
-
-    Observers are objects that users or plugins register to be notified of kernels, copies and
-    compilations. The block may set `happened` of the yielded object to False if it copies nothing.
-
-    Args:
-        name: "to device", "from device" or "between devices".
-        backend, device_id: the device, which is reported as, for example, "CUDA:0".
-        nbytes: number of bytes that the block copies.
-    """
-    return observers.reporting("copy", name, f"{backend.name}:{device_id}", nbytes)
-
-
-def checked_array(
-    backend: Backend,
-    method: str,
-    found: object,
-    shape: tuple[int, ...],
-    dtype: np.dtype[np.generic],
-) -> Array:
-    """Return the array that a method of a backend returned, if it has the given shape and dtype.
-
-    Raises:
-        BackendError: the method returned something else.
-    """
-    if (
-        isinstance(found, np.ndarray)
-        and found.shape == shape
-        and (found.dtype is dtype or found.dtype == dtype)
-    ):
-        return found
-    got = array_text(found) if isinstance(found, np.ndarray) else shown_value(found)
-    raise BackendError(
-        f"{backend.name}: {method}() returned {got}; wanted an array of {dtype} {list(shape)}"
-    )
-
-
-# ---- copies between devices, DLPack --------------------------------------------------------------
-
-
-@contextmanager
-def naming(backend: Backend, method: str) -> Iterator[None]:
-    """Return a context manager that turns an unexpected error of a backend into BackendError.
-
-    The BackendError names the backend and the method. Exceptions of duograph, MemoryError,
-    IndexError and BufferError (by which DLPack refuses memory) pass unchanged.
-
-    Raises:
-        BackendError: any other exception was raised inside.
-    """
-    try:
-        yield
-    except (DuographError, MemoryError, IndexError, BufferError):
-        raise
-    except Exception as error:
-        raise BackendError(f"{backend.name}: {method}() raised {error_text(error)}") from error
-
-
-def checked_copy(
-    backend: Backend, method: str, found: Handle, source: Handle, nbytes: int, device_id: int
-) -> Handle:
-    """Return `found`, the handle of a copy that a backend's method made, after checking it.
-
-    Raises:
-        BackendError: `found` is `source`, the handle of the original, and `nbytes` is not 0; or the
-            memory of `found` is known to have fewer than `nbytes` bytes.
-    """
-    if found is source and nbytes:
-        raise BackendError(
-            f"{backend.name}: {method}() returned the handle that it was to copy; wanted a handle "
-            "of other memory, or None"
-        )
-    has = backend.nbytes(found, device_id)
-    if has is not None and has < nbytes:
-        raise BackendError(
-            f"{backend.name}: {method}() returned memory of {has} bytes; wanted {nbytes}"
-        )
-    return found
-
-
-def checked_dlpack_device(backend: Backend, device_id: int) -> tuple[int, int] | None:
-    """Return DLPack's (type, number) of a backend's device, or None if its memory has none.
-
-    Raises:
-        BackendError: `dlpack_device` failed, or returned anything but None or a pair of ints.
-    """
-    with naming(backend, "dlpack_device"):
-        found = backend.dlpack_device(device_id)
-    if found is None:
-        return None
-    if isinstance(found, tuple) and len(found) == 2 and all(map(_is_int, found)):
-        return found
-    raise BackendError(
-        f"{backend.name}: dlpack_device() returned {shown_value(found)}; wanted DLPack's device "
-        "type and number, such as (2, 0), or None"
-    )
-
-
-def checked_import(backend: Backend, found: object) -> tuple[Handle, tuple[int, ...], DType]:
-    """Return the handle, the shape and the dtype that `from_dlpack` of a backend returned.
-
-    Raises:
-        BackendError: the method returned something else, or a dtype that the backend does not
-            declare.
-    """
-    if isinstance(found, tuple) and len(found) == 3:
-        handle, shape, dtype = found
-        if (
-            handle is not None
-            and isinstance(shape, tuple)
-            and all(_is_int(n) and n >= 0 for n in shape)
-            and isinstance(dtype, np.dtype)
-            and any(dtype == known.np for known in backend.dtypes)
-        ):
-            return handle, shape, as_dtype(dtype)
-    raise BackendError(
-        f"{backend.name}: from_dlpack() returned {shown_value(found)}; wanted a handle, a shape "
-        "and a NumPy dtype among those of the backend, or None"
-    )

@@ -374,20 +374,27 @@ def problem_of(entry: Entry) -> str | None:
                     entry.problem, entry.broken = _one_line(error), True
                 made_now = entry.backend is not None
         if made_now:
-            _note_older_seam(entry.spec)
+            _note_other_seam(entry.spec)
     return entry.problem
 
 
-def _note_older_seam(spec: BackendSpec) -> None:
-    """Warn developers that a plugin was written for an older minor version of the interface."""
+def _note_other_seam(spec: BackendSpec) -> None:
+    """Warn that a plugin was written for another minor version of the interface.
+
+    An older one works as before, which concerns developers alone. A newer one may rely on methods
+    that this version never calls.
+    """
+    theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
+    text = (
+        f"the backend {spec.name} was written for version {theirs} of the plugin seam, this "
+        f"duograph has {ours}: "
+    )
     if spec.seam_version < SEAM_VERSION:
-        theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
-        warnings.warn(
-            f"the backend {spec.name} was written for version {theirs} of the plugin seam, this "
-            f"duograph has {ours}: it works as before; docs/plugins.md says what is new",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        text += "it works as before; docs/plugins.md says what is new"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+    elif spec.seam_version > SEAM_VERSION:
+        text += "what is new there is not used; upgrade duograph"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def canonical(name: str) -> str:

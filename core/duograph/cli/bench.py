@@ -18,6 +18,7 @@ import numpy as np
 from .. import nn, ops
 from ..autodiff.transforms import value_and_grad
 from ..backend import registry
+from ..backend.checked_calls import wait_for
 from ..compiler import jit
 from ..errors import DuographError
 from ..placement import device_of, thread_device
@@ -157,7 +158,7 @@ def _median(call: Callable[[], Tensor], seconds: float) -> float:
 def _finish(value: Tensor) -> None:
     """Wait until the current device has finished all its work, including that for `value`."""
     device = registry.current_device()
-    registry.backend(device.name).synchronize(device.index)
+    wait_for(registry.backend(device.name), device.index)
 
 
 def _time_text(seconds: float) -> str:

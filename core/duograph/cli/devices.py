@@ -11,7 +11,8 @@ import sys
 from typing import Any
 
 from ..backend import added_kernels, registry
-from ..backend.protocol import SEAM_VERSION
+from ..backend.plugin_checks import error_text
+from ..backend.protocol import SEAM_VERSION, Backend
 from ..dtype import ALL
 from ..errors import DuographError
 from ..status_line import status_line
@@ -67,7 +68,7 @@ def _record(name: str, entry: registry.Entry) -> dict[str, Any]:
         try:
             backend = registry.backend(name)
             record["devices"] = [vars(d) for d in backend.devices()]
-            record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
+            record["compiler"] = [_compiler(backend, d.index) for d in backend.devices()]
             record["dtypes"] = [d.name for d in backend.dtypes]
             record["host_fallback"] = backend.host_fallback
             record["kernels"] = [
@@ -77,6 +78,14 @@ def _record(name: str, entry: registry.Entry) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
             record["problem"] = f"{type(error).__name__}: {error}"
     return record
+
+
+def _compiler(backend: Backend, index: int) -> str | None:
+    """Return what `Backend.compiler` says, or the error that it raised."""
+    try:
+        return backend.compiler(index)
+    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
+        return f"compiler() raised {error_text(error)}"
 
 
 def _default() -> str | None:

@@ -9,6 +9,7 @@ import argparse
 import sys
 
 from ..backend import registry
+from ..backend.checked_calls import naming
 from ..errors import DuographError
 from ..placement import device_of
 from ..status_line import status_line
@@ -56,9 +57,12 @@ def tune(name: str | None, as_json: bool = False) -> int:
     results: dict[str, list[str]] = {}
     for backend, index in chosen:
         lines = results.setdefault(f"{backend}:{index}", [])
-        results_of_device = iter(registry.backend(backend).tune(index))
+        made = registry.backend(backend)
+        with naming(made, "tune"):
+            results_of_device = iter(made.tune(index))
         while True:
-            with status_line(f"tuning {backend}:{index}, {len(lines)} settings are found"):
+            text = f"tuning {backend}:{index}, {len(lines)} settings are found"
+            with status_line(text), naming(made, "tune"):
                 line = next(results_of_device, None)
             if line is None:
                 break

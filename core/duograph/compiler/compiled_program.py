@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backend import observers
+from ..backend.plugin_checks import as_many
 from ..backend.prepared import Handle, HandleFunction
 from ..errors import IndexRangeError
 from ..execution.cached_values import CachedValues
@@ -426,9 +427,8 @@ class CompiledProgram:
         if self._single is not None:
             return Tensor._make(self._single, found[0])
         make = Tensor._make
-        results = [
-            h if t is None else make(t, h) for t, h in zip(self.result_types, found, strict=True)
-        ]
+        found = as_many(found, len(self.result_types), f"a compiled program on {self.device}")
+        results = [h if t is None else make(t, h) for t, h in zip(self.result_types, found)]
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..backend import registry
-from ..backend.plugin_checks import to_device
+from ..backend.checked_calls import to_device
 from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import commit

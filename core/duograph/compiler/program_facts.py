@@ -23,6 +23,7 @@ from typing import Any
 
 from ..autodiff.linearize import linearize
 from ..backend import observers, registry
+from ..backend.checked_calls import wait_for
 from ..backend.prepared import Handle
 from ..backend.program import Choice, Instruction, Loop, Step
 from ..backend.protocol import Backend
@@ -319,7 +320,7 @@ class _Watch(observers.Observer):
             begin, end = event.device_times()
             seconds = (end - begin) / 1e9
         else:
-            self.backend.synchronize(self.index)
+            wait_for(self.backend, self.index)
             # of a kernel in a native program only the event knows the time
             seconds = max((event.end - event.begin) / 1e9, time.perf_counter() - self.start)
         self.seconds[id(event.work.attributes)] += seconds

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ..backend import registry
+from ..backend.checked_calls import from_device, to_device
 from ..backend.collectives import Communicator, DeviceTransfers, Part, Request
-from ..backend.plugin_checks import from_device, to_device
 from ..dtype import ALL, STORAGE, DType, float32
 from ..ranks.world import world
 from ..tensor import Tensor

@@ -34,7 +34,12 @@ LEVELS = ("O0", "O1", "O2")
 NEAR = 1e-5
 # Blocks of memory of the size of each result that are filled before a call: at least and at most so
 # many, and otherwise of so many bytes. A process that has run for long keeps many free blocks.
-FEWEST, MOST, BYTES = 64, 2048, 1 << 22
+FEWEST, MOST, BYTES = 64, 1024, 1 << 22
+# Words of 4 bytes behind a buffer that an allocator may add, and that are filled too.
+BEYOND = 2
+# Contents of this memory, as int32: all bytes are 0, 255, 0x55 or 0xaa.
+CONTENTS = (0, -1, 0x55555555, -0x55555556)
+AGAIN = "another call (are all elements written, and none read beyond the inputs?)"
 
 
 def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
@@ -53,7 +58,8 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
 
     Raises:
         BackendError: the results of two calls, of compiled code, of `vmap` or of another device
-            differ, or an input was changed. The message says where.
+            differ, an input was changed, or a function with the operator is not compiled. The
+            message says where.
         GradientError: the gradient differs from finite differences.
 
     Examples:
@@ -70,9 +76,7 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
     done = ["repeated calls", "unchanged inputs"]
     exact = operator.func_type != "expression"  # a fused expression may round differently
     for level in LEVELS:
-        _agree(
-            f"compiled at {level}", jit(operator.__call__, jit_level=level)(*inputs), want, exact
-        )
+        _check_compiled(operator, inputs, level, want, exact)
         done.append(f"compiled at {level}")
     _check_vmap(operator, inputs, want)
     done.append("vmap")
@@ -84,31 +88,35 @@ def check_custom(operator: Custom, *inputs: Tensor) -> list[str]:
 def _repeated(operator: Custom, inputs: Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Call an operator repeatedly, with different contents of free memory; return its results.
 
-    An operator that leaves elements of its results unwritten then returns different results. The
-    return value is a snapshot (`compare.snapshot`) of the first of these calls.
+    An operator that leaves elements of its results unwritten then returns different results. So
+    does one that reads beyond its inputs, which are copied to such memory for each call. The return
+    value is a snapshot (`compare.snapshot`) of the first of these calls.
 
     Raises BackendError if two calls differ, or if a call changed an input.
     """
     before = snapshot(list(inputs))
     first = operator(*inputs)
-    sizes = [max(1, t.nbytes) for t in (first if isinstance(first, tuple) else (first,))]
+    results = first if isinstance(first, tuple) else (first,)
+    words = {max(1, -(-t.nbytes // 4)) + more for t in (*results, *inputs) for more in (0, BEYOND)}
+    del results
     device = str(inputs[0].device)
     del first
     found = []
-    for content in (0, 255, 85, 170) * 2:
+    for content in CONTENTS * 2:
         # freed at once, so that the results of the next call are likely to get this memory
-        arrays = [np.full(n, content, np.uint8) for n in sizes]
+        blocks = [Tensor(np.full(n, content, np.int32), device=device) for n in words]
         filled = [
-            Tensor(a, device=device)
-            for a in arrays
-            for _ in range(min(max(FEWEST, BYTES // a.size), MOST))
+            block.copy()  # memory of the device's allocator, as results have
+            for block in blocks
+            for _ in range(min(max(FEWEST, BYTES // block.nbytes), MOST))
         ]
         del filled
-        found.append(operator(*inputs))
-        _agree("its inputs after the call", list(inputs), before, exact=True)
+        given = [x.copy() for x in inputs]
+        found.append(operator(*given))
+        _agree("its inputs after the call", given, before, exact=True)
     want = snapshot(found[0])
     for other in found[1:]:
-        _agree("another call (are all elements written?)", other, want, exact=True)
+        _agree(AGAIN, other, want, exact=True)
     return want
 
 
@@ -117,6 +125,17 @@ def _agree(what: str, got: object, want: object, exact: bool) -> None:
     text = difference_of(want, snapshot(got), what, None if exact else NEAR)
     if text is not None:
         raise BackendError(f"check_custom: {text}")
+
+
+def _check_compiled(
+    operator: Custom, inputs: Sequence[Tensor], level: str, want: object, exact: bool
+) -> None:
+    """Raise BackendError if the operator is not compiled at a level, or returns something else."""
+    compiled = jit(operator, jit_level=level)
+    _agree(f"compiled at {level}", compiled(*inputs), want, exact)
+    reason = compiled.explain(*inputs).line_by_line
+    if reason:
+        raise BackendError(f"check_custom: not compiled at {level}: {reason}")
 
 
 def _check_vmap(operator: Custom, inputs: Sequence[Tensor], want: object) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from ..backend import registry
 from ..dtype import DType, as_dtype
-from ..errors import DeviceError, DTypeError, UnsupportedOpError
+from ..errors import DeviceDTypeError, DeviceError, UnsupportedOpError
 from . import progress, report
 from .cases import all_cases
 from .check import share_reached
@@ -199,7 +199,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # group the tests of a case, so that one process builds its kernels once
     order = {id(case): k for k, case in enumerate(all_cases())}
     items.sort(key=lambda i: order.get(id(_parameters(i).get("case")), -1))
-    refusals = (UnsupportedOpError, DTypeError)
+    refusals = (UnsupportedOpError, DeviceDTypeError)
     unused = set(session.unsupported) | set(session.expected)
     session.selected = len(ours)
     done = {item for item in ours if address(item) in session.finished}

@@ -46,7 +46,8 @@ class Session:
 
     Attributes:
         unsupported: pattern of test names -> reason why the device will never pass these tests.
-            They must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
+            They must raise UnsupportedOpError, or DeviceDTypeError for a dtype that the device
+            lacks; a wrong result is a failure, and so is a DTypeError of an op.
         expected: pattern of test names -> reason why these tests fail for now; if one passes, it
             counts as failed.
         measured: measurements of the current test, which are reported but not checked: name ->

@@ -41,6 +41,29 @@ def test_results_are_freed(session):
     assert _in_use(session) <= before + 2 * x.nbytes
 
 
+def test_statistics_follow_the_memory(session):
+    """Test the names that `Backend.memory_stats` documents against a result of known size."""
+    x = ms.Tensor(np.ones((512, 512), np.float32))
+    y = x * 2
+    if "in_use" not in session.backend.memory_stats(session.device.index):
+        pytest.skip(f"{session.name} does not count memory")
+    before = _in_use(session)
+    z = y * 3
+    during = _in_use(session)
+    stats = ms.memory_stats(str(session.device))
+    assert during >= before + z.nbytes, f"in_use: {before}, then {during} with {z.nbytes} more"
+    if "peak" in stats:
+        assert stats["peak"] >= during, f"peak {stats['peak']} is below in_use {during}"
+    if stats.get("limit"):
+        assert stats["limit"] >= during, f"limit {stats['limit']} is below in_use {during}"
+    del z
+    after = _in_use(session)
+    assert after < during, f"in_use: {during}, and {after} when a result of it is gone"
+    if "peak" in stats:
+        peak = ms.max_memory_allocated(str(session.device))
+        assert peak >= stats["peak"], f"the peak fell from {stats['peak']} to {peak}"
+
+
 def test_training_stays_flat(session):
     ms.set_seed(0)
     net = nn.SequentialCell(nn.Dense(64, 64), nn.ReLU(), nn.Dense(64, 8))

@@ -36,6 +36,7 @@ from ..placement import watched
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device
+from .optional_methods import answer
 from .ownership import owns_buffer
 
 __all__ = ["CachedValues"]
@@ -197,9 +198,14 @@ class CachedValues:
 
         That is so if only the tensors, and programs that just read, hold the buffers.
         """
-        exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
+        backend, index = registry.backend(self._device.name), self._device.index
         lists = self._borrowed()  # keeps the lists alive while their references are counted
         known = collections.Counter([id(h) for handles in lists for h in handles])
-        return all(
-            owns_buffer(t, known[id(t._buf)]) and exclusive(t._buf, index) for t in self._tensors
-        )
+
+        def owned() -> bool:
+            return all(
+                owns_buffer(t, known[id(t._buf)]) and backend.exclusive(t._buf, index)
+                for t in self._tensors
+            )
+
+        return answer(backend, "exclusive", owned) is True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._locks import new_lock
-from ..backend.plugin_checks import from_device, to_device
+from ..backend.checked_calls import from_device, to_device
 from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
 from ..context import settings
@@ -64,7 +64,6 @@ class ControlNode(NamedTuple):
         device: the device of the graph's tensors.
         lower_subgraph: function that lowers a graph among the attributes to a function on buffer
             handles.
-        observed: whether the copies and kernels of the node are reported to observers.
     """
 
     backend: Backend
@@ -72,19 +71,16 @@ class ControlNode(NamedTuple):
     attributes: Attributes
     device: Device
     lower_subgraph: LowerSubgraph
-    observed: bool = False
 
     @property
     def copy_in(self) -> Callable[..., Handle]:
-        """The backend's `copy_in`, which reports to observers if `observed` is set."""
-        return functools.partial(to_device, self.backend) if self.observed else self.backend.copy_in
+        """The backend's `copy_in`, with checks and reports to observers."""
+        return functools.partial(to_device, self.backend)
 
     @property
     def copy_out(self) -> Callable[..., Array]:
-        """The backend's `copy_out`, which reports to observers if `observed` is set."""
-        if self.observed:
-            return functools.partial(from_device, self.backend)
-        return self.backend.copy_out
+        """The backend's `copy_out`, with checks and reports to observers."""
+        return functools.partial(from_device, self.backend)
 
     def closed(self, graph: Graph) -> HandleFunction:
         """Lower a subgraph to a function of buffer handles that returns a tuple of handles.

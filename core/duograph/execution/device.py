@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import context
 from ..backend import registry
+from ..backend.checked_calls import memory_of, naming, wait_for
 from ..call_names import name_call
 from ..errors import DeviceError
 from ..placement import device_of
@@ -56,7 +57,7 @@ def synchronize(device: str | None = None) -> None:
     `device` is a name such as "CPU:0"; None is the current device.
     """
     where = _where(device)
-    registry.backend(where.name).synchronize(where.index)
+    wait_for(registry.backend(where.name), where.index)
 
 
 def memory_stats(device: str | None = None) -> dict[str, int]:
@@ -71,7 +72,7 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
         True
     """
     where = _where(device)
-    return dict(registry.backend(where.name).memory_stats(where.index))
+    return memory_of(registry.backend(where.name), where.index)
 
 
 def memory_allocated(device: str | None = None) -> int:
@@ -105,4 +106,6 @@ def empty_cache(device: str | None = None) -> None:
     `device` is a name such as "CPU:0"; None is the current device.
     """
     where = _where(device)
-    registry.backend(where.name).empty_cache(where.index)
+    backend = registry.backend(where.name)
+    with naming(backend, "empty_cache"):
+        backend.empty_cache(where.index)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from ..autodiff.node_plans import GraphPlan, OwnResult, without_rule
 from ..autodiff.replay import replay
 from ..autodiff.tape import Edge, Node, Output, edge_of
+from ..backend.plugin_checks import as_many
 from ..backend.prepared import Handle
 from ..dtype import DType
 from ..errors import MissingRuleError
@@ -222,10 +223,12 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
 
         return call
     make = Tensor._make
+    count = len(out_types)
+    text = f"{' and '.join(dict.fromkeys([n.op.name for n in graph.nodes]))} on {device}"
 
     def several(*operands: Tensor) -> tuple[Tensor, ...]:
         handles = kernel(*[x._buf for x in operands if x is not None])
-        return tuple([make(t, h) for t, h in zip(out_types, handles)])
+        return tuple([make(t, h) for t, h in zip(out_types, as_many(handles, count, text))])
 
     return several
 

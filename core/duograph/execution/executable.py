@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..backend.observers import state
+from ..backend.plugin_checks import as_many
 from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Step
 
@@ -96,7 +97,7 @@ def link_steps(
     if len(steps) == 1 and not constants:
         (step,) = steps
         if step.operands == params and step.results == outputs and step.single == single:
-            return step.call.run
+            return step.call.run if single else _counted(step)
     if not steps and not constants:
         return _select(params, outputs, single)
     if single and len(steps) == 1 and steps[0].single and steps[0].results == outputs:
@@ -104,6 +105,16 @@ def link_steps(
         if found is not None:
             return found
     return _loop(steps, n_params, constants, outputs, single, n_slots)
+
+
+def _counted(step: Step) -> HandleFunction:
+    """Return the call of a step with several results; BackendError if some miss."""
+    run, count, name = step.call.run, len(step.results), step.name
+
+    def call(*handles: Handle) -> Sequence[Handle]:
+        return as_many(run(*handles), count, name)
+
+    return call
 
 
 def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
@@ -175,7 +186,7 @@ def _loop(
             i for i in dict.fromkeys((*step.operands, *step.results))
             if i >= 0 and last[i] == k and i not in keep
         )  # fmt: skip
-        result: Any = step.results[0] if step.single else step.results
+        result: Any = step.results[0] if step.single else (step.results, step.name)
         a, b = (*step.operands, -1, -1)[:2] if len(step.operands) <= 2 else (-2, -2)
         program.append(
             (step.call.run, len(step.operands), a, b, step.operands, step.single, result, dead)
@@ -205,7 +216,8 @@ def _loop(
             if one:
                 env[result] = value
             else:
-                for i, v in zip(result, value):
+                slots, name = result
+                for i, v in zip(slots, as_many(value, len(slots), name)):
                     env[i] = v
             for i in dead:
                 env[i] = None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..backend.plugin_checks import array_text, call_text, error_text, from_device, shown_value
+from ..backend.checked_calls import bytes_of, from_device
+from ..backend.plugin_checks import array_text, call_text, error_text, shown_value
 from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import NeedsSteps, Step
 from ..backend.protocol import Backend
@@ -52,7 +53,11 @@ def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, i
 
 
 def checked_program(
-    run: HandleFunction, results: Sequence[ValueType | None], backend: Backend, index: int
+    run: HandleFunction,
+    results: Sequence[ValueType | None],
+    backend: Backend,
+    index: int,
+    method: str = "link",
 ) -> HandleFunction:
     """Return a function that runs a linked program and checks its result handles.
 
@@ -63,9 +68,10 @@ def checked_program(
         results: types of the results; results that are no tensors, or None, are not checked.
         backend: the backend that linked the program.
         index: index of the device.
+        method: the method of the backend that made the program, "link" or "compile_graph".
     """
     of = ", ".join(map(repr, results))
-    text = f"a program of results {of}: the kernel of the {backend.name} backend"
+    text = f"the program of results {of} that {method}() of the {backend.name} backend made"
     check = _ResultCheck(text, (), (), backend, index)
 
     def checked(*arguments: object) -> object:
@@ -172,13 +178,15 @@ class _ResultCheck:
         wanted = f"memory of {type_}, {type_.nbytes} bytes"
         if handle is None:
             raise self.failed("None", wanted)
+        nbytes = bytes_of(self.backend, handle, self.index)
         try:
-            nbytes = self.backend.nbytes(handle, self.index)
             array = self.read(handle, type_) if nbytes is None else None
         except (IndexError, MemoryError):
             raise  # an earlier kernel's, which reading waits for
         except BackendError as error:
-            raise self.failed(str(error), wanted) from error
+            cause = error.__cause__  # what `copy_out` raised
+            got = str(error) if cause is None else f"{shown_value(handle)} ({error_text(cause)})"
+            raise self.failed(got, wanted) from error
         except Exception as error:
             raise self.failed(f"{shown_value(handle)} ({error_text(error)})", wanted) from error
         if nbytes is not None and nbytes < type_.nbytes:

@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import context
 from .._locks import new_lock
-from ..backend.plugin_checks import call_text, from_device, to_device
+from ..backend.checked_calls import from_device, to_device
+from ..backend.plugin_checks import call_text
 from ..backend.prepared import HandleFunction, PreparedCall
 from ..backend.prepared_calls import prepared_call
 from ..backend.protocol import Backend

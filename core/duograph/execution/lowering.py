@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import context
-from ..backend.plugin_checks import from_device, to_device
+from ..backend.checked_calls import from_device, to_device
 from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
@@ -196,7 +196,6 @@ class Lowering:
                 node.attributes,
                 self.device,
                 self.lower_subgraph,
-                self.observed,
             ),
         )
         converts = name in ("to_host", "to_tensor") or (name == "scalar" and may_raise(node))

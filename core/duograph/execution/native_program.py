@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from .. import context
 from ..backend import registry
 from ..backend.observers import reporting
-from ..backend.plugin_checks import as_linked, checked_reason
+from ..backend.plugin_checks import as_linked, checked_reason, error_text
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.prepared_calls import added_call
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..backend.protocol import Backend
+from ..errors import BackendError, DuographError
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
 from ..types import STACK, Device, HostType, TensorType, ValueType
@@ -94,6 +95,7 @@ def native_program(
     notes += [f"one native program of {len(list(steps_in(steps)))} kernels", summary]
     return _executable(
         linked,
+        f"the program that link() of the {backend.name} backend made",
         [s.call.run for s in draws],
         program.donations,
         functools.cache(stepwise) if work.hosts else None,
@@ -137,10 +139,11 @@ def compiled_graph(
         notes += [f"not compiled as a whole: {linked}"] if linked else []
         return None
     notes.append("compiled as a whole by the backend")
-    linked = _checked(linked, results, backend, index)
+    linked = _checked(linked, results, backend, index, "compile_graph")
     told = LinkedProgram(watched_graph(linked.run, graph, device), linked.donations)
     n = graph.n_params
-    return _executable(linked, (), {}, None, n), _executable(told, (), {}, None, n)
+    name = f"the program that compile_graph() of the {backend.name} backend made"
+    return _executable(linked, name, (), {}, None, n), _executable(told, name, (), {}, None, n)
 
 
 def _is_offered(graph: Graph) -> bool:
@@ -198,23 +201,26 @@ def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> L
     else:
         with reporting("compile", f"link {len(program.instructions)} steps", repr(work.device)):
             linked = answer(backend, "link", ask)
-    return linked if isinstance(linked, str) else _checked(linked, results, backend, index)
+    return linked if isinstance(linked, str) else _checked(linked, results, backend, index, "link")
 
 
 def _checked(
-    linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int
+    linked: LinkedProgram, results: Sequence[ValueType], backend: Backend, index: int, method: str
 ) -> LinkedProgram:
-    """Return a linked program that, in debug mode, checks the number and buffers of its results."""
+    """Return a program that, in debug mode, checks the number and buffers of its results.
+
+    `method` is the method of the backend that made it.
+    """
     if not context.settings.debug:
         return linked
     bind = linked.bind
 
     def bound(last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
         assert bind is not None
-        return checked_program(bind(last), results, backend, index)
+        return checked_program(bind(last), results, backend, index, method)
 
     return linked._replace(
-        run=checked_program(linked.run, results, backend, index),
+        run=checked_program(linked.run, results, backend, index, method),
         bind=None if bind is None else bound,
     )
 
@@ -259,6 +265,7 @@ def _planned(
 
 def _executable(
     linked: LinkedProgram,
+    name: str,
     draws: Sequence[Callable[[], Handle]],
     planned: Mapping[int, int],
     stepwise: Callable[[], HandleFunction] | None,
@@ -268,6 +275,7 @@ def _executable(
 
     Args:
         linked: the program; it takes one list of buffer handles.
+        name: what the program is, for errors.
         draws: functions that advance the random generator and return its state; each call passes
             these states after the other handles.
         planned: donations of the memory plan; used if the program names none of its own.
@@ -277,6 +285,13 @@ def _executable(
     """
     run = linked.run
 
+    def run_plain(*handles: Handle) -> Handle:
+        try:
+            return run(handles)
+        except Exception as error:
+            _name(error, name)
+            raise
+
     def run_donating(donated: Sequence[bool], handles: Sequence[Handle]) -> Handle:
         given = [*handles, *[draw() for draw in draws]] if draws else handles
         try:
@@ -284,9 +299,22 @@ def _executable(
         except NeedsSteps:
             assert stepwise is not None
             return stepwise()(*handles[:n_params])
+        except Exception as error:
+            if stepwise is None:  # else it may be an error of Python's numbers, which is the user's
+                _name(error, name)
+            raise
 
     donations = planned if linked.donations is None else linked.donations
     donating = run_donating if donations else None
     if draws or stepwise is not None:
         return Executable(lambda *handles: run_donating((), handles), donations, donating)
-    return Executable(lambda *handles: run(handles), donations, donating, linked.bind)
+    return Executable(run_plain, donations, donating, linked.bind)
+
+
+def _name(error: Exception, name: str) -> None:
+    """Raise BackendError, which names a program, after a call of it has raised an error.
+
+    Returns if the plugin interface allows the error in a kernel; it reaches the user unchanged.
+    """
+    if not isinstance(error, (DuographError, IndexError, MemoryError)):
+        raise BackendError(f"{name} raised {error_text(error)}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..backend.checked_calls import naming
 from ..backend.observers import CompiledForm, DeviceTimer, State, Work, state, watched
 from ..backend.plugin_checks import shown_value
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
@@ -148,9 +149,47 @@ def _timer(backend: Backend, device: Device) -> DeviceTimer | None:
 
     def ask() -> DeviceTimer | None:
         found: object = backend.timer(device.index)
-        if found is None or isinstance(found, DeviceTimer):
-            return found
+        if found is None:
+            return None
+        if isinstance(found, DeviceTimer):
+            return _CheckedTimer(found, backend)
         raise BackendError(f"returned {shown_value(found)}; wanted a DeviceTimer or None")
 
     found = answer(backend, "timer", ask)
     return None if isinstance(found, str) else found
+
+
+class _CheckedTimer(DeviceTimer):
+    """The clock of a backend's device, whose failures do not end the calls that it measures.
+
+    Attributes:
+        timer: the backend's clock.
+        backend: the backend, for messages.
+    """
+
+    def __init__(self, timer: DeviceTimer, backend: Backend) -> None:
+        self.timer, self.backend = timer, backend
+
+    def mark(self) -> object:
+        """Append a mark to the device's queue; if that fails, warn once and return None."""
+
+        def ask() -> tuple[object]:
+            return (self.timer.mark(),)
+
+        found = answer(self.backend, "timer().mark", ask)
+        return None if isinstance(found, str) else found[0]
+
+    def elapsed(self, begin: object, end: object) -> int:
+        """Return the nanoseconds between two marks.
+
+        Raises:
+            BackendError: the backend's clock failed, or returned something else.
+        """
+        with naming(self.backend, "timer().elapsed"):
+            found: object = self.timer.elapsed(begin, end)
+        if isinstance(found, (int, np.integer)) and not isinstance(found, bool):
+            return int(found)
+        raise BackendError(
+            f"{self.backend.name}: timer().elapsed() returned {shown_value(found)}; wanted "
+            "nanoseconds as an int"
+        )

@@ -34,11 +34,13 @@ def answer(backend: Backend, method: str, ask: Callable[[], Answer]) -> Answer |
     """
     try:
         return ask()
-    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way)
-        said = str(error) if isinstance(error, BackendError) else f"raised {error_text(error)}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way)
+        said = f"raised {error_text(error)}"
+        if isinstance(error, BackendError):
+            said = str(error).removeprefix(f"{backend.name}: {method}() ")
         text = f"{method}() of the {backend.name} backend {said}"
         key = (backend.name, method, said)
         if key not in _warned:
             _warned.add(key)
-            warnings.warn(f"{text}. Compiled functions do without it", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{text}. duograph goes on without it", RuntimeWarning, stacklevel=2)
         return text

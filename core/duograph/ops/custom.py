@@ -102,7 +102,7 @@ class CustomKernel:
                 "of each for every result"
             )
         found = [TensorType.of(tuple(s), d) for s, d in zip(shapes, made, strict=True)]
-        return found[0] if len(found) == 1 and not several else tuple(found)
+        return found[0] if len(found) == 1 else tuple(found)
 
     def _check_inputs(self, types: Sequence[TensorType]) -> None:
         """Raise an error unless the number and dtypes of the inputs are those of `in_dtype`."""
@@ -128,7 +128,13 @@ class CustomKernel:
         """
         if self.work_items is None:
             return results[0].size
-        found = _ruled(self.work_items, [t.shape for t in types])
+        try:
+            found = _ruled(self.work_items, [t.shape for t in types])
+        except Exception as error:
+            raise ArgumentError(
+                f"Custom: work_items{defined_at(self.work_items)} of {self.name!r} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
         if not isinstance(found, (int, np.integer)) or found < 0:
             raise ArgumentError(
                 f"Custom: got work_items={found!r} for {self.name!r}; wanted an int from 0 on, or "
@@ -261,6 +267,23 @@ def _check_form(func_type: str, given: Mapping[str, object]) -> None:
         )
 
 
+def _check_dtypes(in_dtype: Any, out_dtype: Any) -> None:
+    """Raise ArgumentError if `in_dtype` or `out_dtype` of `ops.Custom` names no dtype.
+
+    A function as `out_dtype` is not called here.
+    """
+    for option, value in {"in_dtype": in_dtype, "out_dtype": out_dtype}.items():
+        ruled = callable(value) and not isinstance(value, (type, DType))
+        if value is None or (value == "any" if option == "in_dtype" else ruled):
+            continue
+        for dtype in value if isinstance(value, (tuple, list)) else (value,):
+            try:
+                as_dtype(dtype)
+            except TypeError as error:
+                said = str(error).removeprefix("dtype: ")
+                raise ArgumentError(f"Custom: {option}: {said}") from None
+
+
 class Custom(Primitive):
     """User-defined operator (`mindspore.ops.Custom`).
 
@@ -281,8 +304,9 @@ class Custom(Primitive):
             are the inputs, then the results; a returned value other than 0 is an error. OpenCL
             kernels and CUDA kernels (``extern "C" __global__ void``) have one pointer for each
             input, then one for each result. Sizes and element types are macros: ``IN0_SIZE``,
-            ``IN0_NDIM``, ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. Inputs keep the
-            shapes that they have: nothing is broadcast. Kernels must not write to their inputs.
+            ``IN0_NDIM``, ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. The element type of
+            float16 and bfloat16 is an unsigned integer with their bits. Inputs keep the shapes that
+            they have: nothing is broadcast. Kernels must not write to their inputs.
         out_shape: shape of the result, a tuple with a shape per result if there are several, or a
             function of the input shapes that returns it. None: for a Python function, the shape is
             not checked; for a kernel, it is that of the first input.
@@ -340,6 +364,7 @@ class Custom(Primitive):
             "work_items": work_items, "in_dtype": in_dtype, "effects": effects or None,
         }  # fmt: skip
         _check_form(func_type, given)
+        _check_dtypes(in_dtype, out_dtype)
         if bprop is not None and not callable(bprop):
             raise ArgumentError(f"Custom: got {type(bprop).__name__} for bprop; wanted a function")
         place = called_at()

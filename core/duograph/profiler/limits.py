@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..backend import registry
+from ..backend.checked_calls import memory_of
 from ..backend.disk_cache import key_of, read, store
 from ..backend.protocol import SEAM_VERSION
 from ..errors import DuographError
@@ -114,7 +115,8 @@ def _measured(device: str) -> Limits:
 
 def _measure(device: str) -> Limits:
     size = _BYTES // 4
-    memory = registry.backend(device_of(device).name).memory_stats(device_of(device).index)
+    where = device_of(device)
+    memory = memory_of(registry.backend(where.name), where.index)
     free = memory.get("limit", 0) - memory.get("in_use", 0)
     while size > 1 << 16 and free and 4 * 4 * size > free:
         size //= 2

@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, cast
 
 from ..backend import registry
+from ..backend.checked_calls import memory_of
 from ..backend.observers import (
     DeviceTimer,
     EventLog,
@@ -27,6 +28,7 @@ from ..backend.observers import (
     own_files,
     user_frame,
 )
+from ..execution.optional_methods import answer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,9 +261,10 @@ class Recorder(EventLog):
             return
         now = clock()
         self.limits[1] = now + _PERIOD  # also where the backend has no statistics
-        found = registry.backend(name).memory_stats(int(index))
-        if "in_use" in found:
-            sample = MemorySample(now, device, int(found["in_use"]), int(found.get("cached", 0)))
+        backend = registry.backend(name)
+        found = answer(backend, "memory_stats", lambda: memory_of(backend, int(index)))
+        if not isinstance(found, str) and "in_use" in found:
+            sample = MemorySample(now, device, found["in_use"], found.get("cached", 0))
             self.samples.append(sample)
             if len(self.samples) > self.limit:
                 del self.samples[::2]

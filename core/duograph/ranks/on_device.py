@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..backend import registry
+from ..backend.checked_calls import from_device, on_device
 from ..backend.collectives import DeviceTransfers, Part, Request
-from ..backend.plugin_checks import from_device, on_device
 from ..backend.prepared import Handle
 from ..backend.prepared_calls import prepared_call
 from ..context import settings

@@ -31,6 +31,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
     random,
     reductions,
 )
+from .custom import refuse_source
 from .device import GridDevice, Launch, Plan, fitting
 from .elementwise import elementwise
 from .fused_regions import compile_regions, source_of
@@ -114,7 +115,11 @@ class GridBackend(Backend):
                 return plan
             return self.call(device, op.name, plan, len(types), results)
 
-        return fitting(device, prepared)
+        try:
+            return fitting(device, prepared)
+        except Exception as error:
+            refuse_source(device, attributes, error)
+            raise
 
     def plan(
         self,

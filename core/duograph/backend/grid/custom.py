@@ -7,9 +7,12 @@ the user's source itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ...errors import ArgumentError, ArgumentValueError, DeviceError
 from ..codegen.dialect import SUFFIX
+from ..plugin_checks import error_text
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import ceil_div
 from .table import Types, kernel
@@ -17,7 +20,7 @@ from .table import Types, kernel
 if TYPE_CHECKING:
     from ...ops.custom import CustomKernel
 
-__all__: list[str] = []
+__all__ = ["refuse_source"]
 
 # The languages of `ops.Custom`, by the name of the dialect.
 LANGUAGES = {"OpenCL C": "opencl", "CUDA C++": "cuda"}
@@ -39,6 +42,23 @@ def custom(
     groups = (ceil_div(items, group), 1, 1)
     text = _sizes("IN", types) + _sizes("OUT", results) + source
     return Plan((Launch(text, kernel.name, buffers, (), groups, (group, 1, 1)),))
+
+
+def refuse_source(device: GridDevice, attributes: Mapping[str, Any], error: Exception) -> None:
+    """Raise ArgumentValueError if the preparation of a user's kernel has failed for its source.
+
+    Returns if the op, whose attributes are given, has no kernel of the user's, and if `error` is
+    one of wrong arguments or of missing memory.
+    """
+    kernel: CustomKernel | None = attributes.get("kernel")
+    if kernel is None or isinstance(error, (ArgumentError, MemoryError)):
+        return
+    language = LANGUAGES[device.dialect.name]
+    said = str(error) if isinstance(error, DeviceError) else error_text(error)
+    raise ArgumentValueError(
+        f"Custom: the source in {language!r} of {kernel.name!r} cannot be used; wanted a kernel "
+        f"{kernel.name!r} with a pointer for each input, then for each result: {said}"
+    ) from error
 
 
 def _sizes(prefix: str, types: Types) -> str:
