@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from duograph import nn, ops
 from duograph.errors import DeviceError, DeviceMemoryError
-from opencl_harness import FORMS, backend, check, needs_device, run
+from duograph.op import OPS
+from opencl_harness import FORMS, backend, check, needs_device, run, type_of
 
 cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytestmark = needs_device
@@ -181,6 +182,22 @@ def test_two_processes_share_the_device():
     said = [(*p.communicate(timeout=300), p.returncode) for p in both]
     assert [code for *_, code in said] == [0, 0], said
     assert [float(out) for out, *_ in said] == [1.0, 1.0], said
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_matmul_on_every_device_of_the_machine(dtype):
+    """Vectors of sixteen elements are whole also where a driver does not know the processor."""
+    made, op = backend(), OPS["matmul"]
+    straight = {"transpose_a": False, "transpose_b": False}
+    rng = np.random.default_rng(5)
+    x, y = ((rng.standard_normal(s) * 4).astype(dtype) for s in ((19, 40), (40, 37)))
+    for info in made.devices():
+        if dtype is np.float64 and "fp64" not in made.device(info.index).capabilities:
+            continue
+        call = made.prepare(op, (type_of(x), type_of(y)), straight, info.index)
+        out = call(*(made.copy_in(a, info.index) for a in (x, y)))
+        found = made.copy_out(out, (19, 37), np.dtype(dtype), info.index)
+        np.testing.assert_allclose(found, x @ y, rtol=1e-5, atol=1e-4, err_msg=info.description)
 
 
 def test_unmatched_device_name_is_reported():
