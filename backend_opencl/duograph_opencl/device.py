@@ -7,6 +7,7 @@ host waits for them only when it reads a value.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import platform
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyopencl as cl
 from duograph.backend.grid import Block, GridDevice, GroupTooLargeError, Pool, Scalar
+from duograph.backend.grid.tiles import SHORT_VECTORS, GroupTiles, Tiles
 from duograph.backend.locks import new_lock
 from duograph.backend.observers import DeviceTimer
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 
 from .features import Features, dialect_of, features_of
-from .probe import first_line, subgroups_work
+from .probe import first_line, register_bits, subgroups_work
 from .programs import build_program, stored_tiles
 
 if TYPE_CHECKING:
@@ -80,7 +82,6 @@ class Device(GridDevice):
         self.capabilities = self.features.capabilities
         self.dialect = dialect_of(self.features)
         self.options = _options(device, self.features)
-        self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
         self._noted = False  # whether the queue notes when its work began and ended
         self._sending: list[tuple[cl.Event, Array]] = []
@@ -96,6 +97,18 @@ class Device(GridDevice):
         ):
             return dataclasses.replace(features, subgroups=0)
         return features
+
+    @functools.cached_property
+    def tiles(self) -> Tiles | GroupTiles | None:  # type: ignore[override]  # it can be assigned
+        """Tile sizes of matmul: those that `duograph tune` stored, else the default.
+
+        The default of a CPU depends on its vector registers, which a small kernel tells; it runs
+        when the first matmul is planned.
+        """
+        stored = stored_tiles(self)
+        if stored is None and self.serial and 0 < register_bits(self) < 512:
+            return SHORT_VECTORS
+        return stored
 
     # ---- kernels --------------------------------------------------------------------------------
 

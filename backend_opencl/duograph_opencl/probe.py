@@ -1,19 +1,23 @@
-"""Tests whether an OpenCL device works, by running a small kernel on it.
+"""Tests by small kernels whether an OpenCL device works, and what its kernels may use.
 
-The OpenCL backend calls `probe` for each device that it finds. The test must not raise an exception
-if the driver is broken.
+The OpenCL backend calls `probe` for each device that it finds, `Device` the other functions. If a
+driver is broken, `probe` must not raise an exception.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 from duograph.backend.codegen.dialect import OPENCL
 
 from .features import features_of
+
+if TYPE_CHECKING:
+    from .device import Device
 
 _SOURCE = (
     "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
@@ -84,6 +88,36 @@ def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
     size, count = divmod(int(sizes[0]), 100)
     alike = bool((sizes == sizes[0]).all()) and size * count == items and size & (size - 1) == 0
     return alike and int(found[:count].sum()) == items * (items + 1) // 2
+
+
+# The length in bits of the longest vector registers for which the compiler builds; 0 if it does not
+# say. Compilers that build for the processor itself, such as PoCL's, define the macros.
+_REGISTERS = """
+DG_KERNEL void registers(DG_GLOBAL i32 *bits) {
+#if defined(__AVX512F__)
+    bits[0] = 512;
+#elif defined(__AVX__)
+    bits[0] = 256;
+#elif defined(__SSE__) || defined(__ARM_NEON)
+    bits[0] = 128;
+#else
+    bits[0] = 0;
+#endif
+}
+"""
+
+
+def register_bits(device: Device) -> int:
+    """Return the length in bits of the vector registers that a CPU device's kernels may use.
+
+    It is the length for which the OpenCL compiler builds, which may be less than the processor's;
+    0 means that it is unknown.
+    """
+    module = device.build(device.dialect.own_prelude() + _REGISTERS)
+    run = device.launcher(module, "registers", (1, 1, 1), (1, 1, 1), 1, ())
+    handle = device.allocate(4, "registers")
+    run(handle)
+    return int(device.copy_out(handle, (1,), np.dtype(np.int32))[0])
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:

@@ -459,7 +459,7 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
 
     It writes a line for each choice.
     """
-    from duograph.backend.grid.tiles import GROUP, PROCESSOR, best_of
+    from duograph.backend.grid.tiles import GROUP, PROCESSOR, SHORT_VECTORS, best_of
 
     choices = PROCESSOR if form == "serial" else GROUP
     default, *_, chosen = choices
@@ -470,7 +470,8 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
     used = (
         "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
     )
-    assert python(used, **settings) == "None\n"
+    defaults = ("None", str(SHORT_VECTORS)) if form == "serial" else ("None",)
+    assert python(used, **settings).strip() in defaults
     tune = (
         "from duograph_opencl import backend\n"
         "from duograph.backend.grid import tiles\n"
@@ -485,6 +486,19 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
         assert re.fullmatch(rf"OpenCL:0 matmul 64x64x64 float32, {choice}: \d+ GFLOP/s", line)
     assert re.fullmatch(rf"OpenCL:0 chosen: {chosen}, kept in {tmp_path}/\S+\.json", last)
     assert python(used, **settings) == f"{chosen}\n"
+
+
+@pytest.mark.parametrize("bits", [0, 128, 256, 512])
+def test_default_tiles_follow_the_vector_registers(bits, monkeypatch):
+    from duograph.backend.grid.tiles import SHORT_VECTORS
+    from duograph_opencl import device, probe
+
+    made = device.Device(backend().device(0).cl_device)
+    monkeypatch.setattr(device, "stored_tiles", lambda _: None)
+    found = probe.register_bits(made)  # what this machine's compiler says
+    assert found in (0, 128, 256, 512)
+    monkeypatch.setattr(device, "register_bits", lambda _: bits)
+    assert made.tiles == (SHORT_VECTORS if made.serial and bits in (128, 256) else None)
 
 
 @pytest.mark.parametrize("form", FORMS)
