@@ -19,10 +19,16 @@ from .features import features_of
 if TYPE_CHECKING:
     from .device import Device
 
-_SOURCE = (
-    "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
-)
-_ITEMS = 8
+# Mesa 22.3's rusticl on llvmpipe takes no int for less than a constant once it is a long, so that
+# indices from the end of an axis would be refused and masks would be wrong.
+_SOURCE = """
+__kernel void probe(__global int *x) {
+    const size_t i = get_global_id(0);
+    const long wide = (long)x[i];
+    x[i] = wide < 0 ? 3 * x[i] : x[i] + 7;
+}
+"""
+_NUMBERS = np.arange(-4, 4, dtype=np.int32)
 
 
 def probe(device: cl.Device) -> str | None:
@@ -43,15 +49,17 @@ def probe(device: cl.Device) -> str | None:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
         kernel = cl.Kernel(build_uncached(cl.Program(context, _SOURCE)), "probe")
-        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * _ITEMS)
+        copied = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        buffer = cl.Buffer(context, copied, hostbuf=_NUMBERS)
         kernel.set_arg(0, buffer)
-        cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), (1,))
-        found = np.zeros(_ITEMS, np.int32)
+        cl.enqueue_nd_range_kernel(queue, kernel, _NUMBERS.shape, (1,))
+        found = np.zeros_like(_NUMBERS)
         cl.enqueue_copy(queue, found, buffer, is_blocking=True)
     except cl.Error as error:
         return f"it cannot build and run a kernel: {first_line(error)}"
-    if found.tolist() != [3 * i + 1 for i in range(_ITEMS)]:
-        return f"a kernel ran and gave {found.tolist()}"
+    wanted = np.where(_NUMBERS < 0, 3 * _NUMBERS, _NUMBERS + 7)
+    if (found != wanted).any():
+        return f"a kernel ran and gave {found.tolist()}; wanted {wanted.tolist()}"
     return None
 
 

@@ -216,6 +216,21 @@ def test_device_that_cannot_build_is_skipped():
     assert "no compiler" in probe(Broken())
 
 
+def test_device_that_computes_wrongly_is_left_out(monkeypatch):
+    """As a driver does for which no converted number is negative."""
+    from duograph_opencl import probe
+    from duograph_opencl.backend import OpenCL
+
+    device = backend().device(0).cl_device
+    assert probe.probe(device) is None
+    wrong = probe._SOURCE.replace("wide < 0", "wide < -9")
+    assert wrong != probe._SOURCE
+    monkeypatch.setattr(probe, "_SOURCE", wrong)
+    assert re.search(r"gave \[3, 4, .*; wanted \[-12, -9", probe.probe(device))
+    made = OpenCL()
+    assert re.search(rf"{re.escape(device.name.strip())} .*: a kernel ran", made.available())
+
+
 def test_fp64_extension(monkeypatch):
     from duograph.errors import UnsupportedOpError
 
