@@ -24,7 +24,7 @@ from duograph.backend.observers import DeviceTimer
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 
-from .features import Features, dialect_of, features_of
+from .features import Features, build_options, dialect_of, features_of
 from .probe import first_line, register_bits, subgroups_work
 from .programs import build_program, stored_tiles
 
@@ -81,7 +81,7 @@ class Device(GridDevice):
         self.shared_bytes = self.features.local
         self.capabilities = self.features.capabilities
         self.dialect = dialect_of(self.features)
-        self.options = _options(device, self.features)
+        self.options = build_options(device, self.features)
         self.copies_in = self.copies_out = 0
         self._noted = False  # whether the queue notes when its work began and ended
         self._sending: list[tuple[cl.Event, Array]] = []
@@ -93,7 +93,7 @@ class Device(GridDevice):
     def _usable(self, features: Features) -> Features:
         """Return `features`, without subgroups if kernels do not use them or they fail a test."""
         if features.subgroups and (
-            self.serial or not subgroups_work(self.context, _options(self.cl_device, features))
+            self.serial or not subgroups_work(self.context, build_options(self.cl_device, features))
         ):
             return dataclasses.replace(features, subgroups=0)
         return features
@@ -138,7 +138,10 @@ class Device(GridDevice):
             buffers: number of buffer arguments, which come first.
             scalars: (dtype, value) of each argument after the buffers.
         """
-        kernel = cl.Kernel(module, name)
+        try:
+            kernel = cl.Kernel(module, name)
+        except cl.Error as error:  # some drivers compile a kernel only now
+            raise self.failure(name, error) from error
         self._check_group(kernel, name, math.prod(size))
         for k, (dtype, value) in enumerate(scalars):
             kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])
@@ -346,17 +349,6 @@ class QueueTimer(DeviceTimer):
         self.device.alive()
         end.wait()
         return max(0, int(end.profile.end - begin.profile.end))
-
-
-def _options(device: cl.Device, features: Features) -> list[str]:
-    """Return the OpenCL compiler options for a device with given features.
-
-    If the device supports it, division is correctly rounded as in NumPy.
-    """
-    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
-    if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
-        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    return options + features.options()
 
 
 def _limit(device: cl.Device, features: Features) -> int:

@@ -6,6 +6,7 @@ driver is broken, `probe` must not raise an exception.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 from duograph.backend.codegen.dialect import OPENCL
 
-from .features import features_of
+from .features import build_options, features_of
 
 if TYPE_CHECKING:
     from .device import Device
@@ -34,12 +35,16 @@ _NUMBERS = np.arange(-4, 4, dtype=np.int32)
 def probe(device: cl.Device) -> str | None:
     """Return None if an OpenCL device works, else the reason why not.
 
-    The device must have a compiler, 64-bit integers and float32 arithmetic as in IEEE 754, and a
-    small kernel must give the right result.
+    The device must have a compiler for OpenCL C 1.2, 64-bit integers and float32 arithmetic as in
+    IEEE 754, and a small kernel, built with the options of all kernels, must give the right result.
     """
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
-    if not features_of(device).int64:
+    version = re.match(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)
+    if version is None or tuple(map(int, version.groups())) < (1, 2):
+        return f"its language is {device.opencl_c_version.strip()}; kernels are in OpenCL C 1.2"
+    features = features_of(device)
+    if not features.int64:
         return "it has no 64-bit integers (extension cles_khr_int64), which kernels count with"
     if not device.single_fp_config & cl.device_fp_config.ROUND_TO_NEAREST:
         return "its float32 arithmetic does not round to nearest"
@@ -48,7 +53,8 @@ def probe(device: cl.Device) -> str | None:
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
-        kernel = cl.Kernel(build_uncached(cl.Program(context, _SOURCE)), "probe")
+        program, options = cl.Program(context, _SOURCE), build_options(device, features)
+        kernel = cl.Kernel(build_uncached(program, options), "probe")
         copied = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         buffer = cl.Buffer(context, copied, hostbuf=_NUMBERS)
         kernel.set_arg(0, buffer)

@@ -207,13 +207,37 @@ def test_unmatched_device_name_is_reported():
     assert "CPU: available, used by default" in out
 
 
-def test_device_that_cannot_build_is_skipped():
+@pytest.mark.parametrize(
+    "facts, reason",
+    [
+        ({"compiler_available": False}, "has no compiler"),
+        ({"available": False}, "not available"),
+        ({"opencl_c_version": "OpenCL C 1.1 xyz"}, "its language is OpenCL C 1.1 xyz; .* 1.2"),
+        ({"opencl_c_version": ""}, "its language is ;"),
+        ({"profile": "EMBEDDED_PROFILE", "extensions": ""}, "no 64-bit integers"),
+        ({"single_fp_config": cl.device_fp_config.INF_NAN}, "does not round to nearest"),
+        ({"single_fp_config": cl.device_fp_config.ROUND_TO_NEAREST}, "no infinities and NaN"),
+    ],
+)
+def test_device_that_lacks_what_all_kernels_need_is_left_out(facts, reason):
     from duograph_opencl.probe import probe
 
-    class Broken:
-        available, compiler_available = True, False
+    class Lesser:
+        """The machine's device, but for some of its attributes."""
 
-    assert "no compiler" in probe(Broken())
+        def __getattr__(self, name):
+            return facts[name] if name in facts else getattr(device, name)
+
+    device = backend().device(0).cl_device
+    assert re.search(reason, probe(Lesser()))
+
+
+def test_kernel_that_a_driver_compiles_too_late_raises():
+    """As Oclgrind does, which builds a program and then cannot make its kernel."""
+    device = backend().device(0)
+    program = device.build(device.dialect.own_prelude() + "DG_KERNEL void k(DG_GLOBAL i32 *x) {}")
+    with pytest.raises(DeviceError, match=r"other: .*INVALID_KERNEL_NAME"):
+        device.launcher(program, "other", (1, 1, 1), (1, 1, 1), 1, ())
 
 
 def test_device_that_computes_wrongly_is_left_out(monkeypatch):
