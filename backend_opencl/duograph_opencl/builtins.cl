@@ -18,12 +18,8 @@ uint __attribute__((overloadable)) atomic_max(volatile __global uint *, uint);
 int __attribute__((overloadable)) atomic_cmpxchg(volatile __global int *, int, int);
 uint __attribute__((overloadable)) atomic_cmpxchg(volatile __global uint *, uint, uint);
 
-DG_DECLARE(float16, pure) vload16(size_t, const __global float *);
-DG_DECLARE(uint16, pure) vload16(size_t, const __global uint *);
-DG_DECLARE(ulong16, pure) vload16(size_t, const __global ulong *);
 DG_DECLARE_CONST float fma(float, float, float);
 #ifdef cl_khr_fp64
-DG_DECLARE(double16, pure) vload16(size_t, const __global double *);
 DG_DECLARE_CONST double fma(double, double, double);
 #define DG_UNARY_BUILTIN(name) DG_DECLARE_CONST float name(float); DG_DECLARE_CONST double name(double);
 #define DG_BINARY_BUILTIN(name)                                                                              \

@@ -7,6 +7,7 @@ host waits for them only when it reads a value.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import platform
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyopencl as cl
 from duograph.backend.grid import Block, GridDevice, GroupTooLargeError, Pool, Scalar
+from duograph.backend.grid.tiles import SHORT_VECTORS, GroupTiles, Tiles
 from duograph.backend.locks import new_lock
 from duograph.backend.observers import DeviceTimer
 from duograph.errors import DeviceError, DeviceMemoryError
 from duograph.types import Shape
 
-from .features import Features, dialect_of, features_of
-from .probe import first_line, subgroups_work
+from .features import Features, build_options, dialect_of, features_of
+from .probe import first_line, register_bits, subgroups_work
 from .programs import build_program, stored_tiles
 
 if TYPE_CHECKING:
@@ -79,8 +81,7 @@ class Device(GridDevice):
         self.shared_bytes = self.features.local
         self.capabilities = self.features.capabilities
         self.dialect = dialect_of(self.features)
-        self.options = _options(device, self.features)
-        self.tiles = stored_tiles(self)
+        self.options = build_options(device, self.features)
         self.copies_in = self.copies_out = 0
         self._noted = False  # whether the queue notes when its work began and ended
         self._sending: list[tuple[cl.Event, Array]] = []
@@ -92,10 +93,22 @@ class Device(GridDevice):
     def _usable(self, features: Features) -> Features:
         """Return `features`, without subgroups if kernels do not use them or they fail a test."""
         if features.subgroups and (
-            self.serial or not subgroups_work(self.context, _options(self.cl_device, features))
+            self.serial or not subgroups_work(self.context, build_options(self.cl_device, features))
         ):
             return dataclasses.replace(features, subgroups=0)
         return features
+
+    @functools.cached_property
+    def tiles(self) -> Tiles | GroupTiles | None:  # type: ignore[override]  # it can be assigned
+        """Tile sizes of matmul: those that `duograph tune` stored, else the default.
+
+        The default of a CPU depends on its vector registers, which a small kernel tells; it runs
+        when the first matmul is planned.
+        """
+        stored = stored_tiles(self)
+        if stored is None and self.serial and 0 < register_bits(self) < 512:
+            return SHORT_VECTORS
+        return stored
 
     # ---- kernels --------------------------------------------------------------------------------
 
@@ -125,7 +138,10 @@ class Device(GridDevice):
             buffers: number of buffer arguments, which come first.
             scalars: (dtype, value) of each argument after the buffers.
         """
-        kernel = cl.Kernel(module, name)
+        try:
+            kernel = cl.Kernel(module, name)
+        except cl.Error as error:  # some drivers compile a kernel only now
+            raise self.failure(name, error) from error
         if kernel.num_args != buffers + len(scalars):
             raise DeviceError(
                 f"{name}: the kernel has {kernel.num_args} parameters; wanted "
@@ -338,17 +354,6 @@ class QueueTimer(DeviceTimer):
         self.device.alive()
         end.wait()
         return max(0, int(end.profile.end - begin.profile.end))
-
-
-def _options(device: cl.Device, features: Features) -> list[str]:
-    """Return the OpenCL compiler options for a device with given features.
-
-    If the device supports it, division is correctly rounded as in NumPy.
-    """
-    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
-    if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
-        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    return options + features.options()
 
 
 def _limit(device: cl.Device, features: Features) -> int:

@@ -15,7 +15,14 @@ import pyopencl as cl
 from duograph.backend.codegen.dialect import OPENCL, GridDialect
 from duograph.errors import DeviceError
 
-__all__ = ["Features", "LIMITS_VARIABLE", "WITHOUT_VARIABLE", "dialect_of", "features_of"]
+__all__ = [
+    "Features",
+    "LIMITS_VARIABLE",
+    "WITHOUT_VARIABLE",
+    "build_options",
+    "dialect_of",
+    "features_of",
+]
 
 # Names of features that a device is used without, separated by commas.
 WITHOUT_VARIABLE = "DUOGRAPH_OPENCL_WITHOUT"
@@ -142,6 +149,17 @@ def _restrictions(environment: Mapping[str, str]) -> tuple[set[str], dict[str, i
 
 def _words(environment: Mapping[str, str], variable: str) -> list[str]:
     return [w for w in environment.get(variable, "").replace(" ", "").split(",") if w]
+
+
+def build_options(device: cl.Device, features: Features) -> list[str]:
+    """Return the OpenCL compiler options for a device with given features.
+
+    If the device supports it, division is correctly rounded as in NumPy.
+    """
+    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
+    if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+        options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+    return options + features.options()
 
 
 def dialect_of(features: Features) -> GridDialect:

@@ -1,35 +1,50 @@
-"""Tests whether an OpenCL device works, by running a small kernel on it.
+"""Tests by small kernels whether an OpenCL device works, and what its kernels may use.
 
-The OpenCL backend calls `probe` for each device that it finds. The test must not raise an exception
-if the driver is broken.
+The OpenCL backend calls `probe` for each device that it finds, `Device` the other functions. If a
+driver is broken, `probe` must not raise an exception.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 from duograph.backend.codegen.dialect import OPENCL
 
-from .features import features_of
+from .features import build_options, features_of
 
-_SOURCE = (
-    "__kernel void probe(__global int *x) { x[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }"
-)
-_ITEMS = 8
+if TYPE_CHECKING:
+    from .device import Device
+
+# Mesa 22.3's rusticl on llvmpipe takes no int for less than a constant once it is a long, so that
+# indices from the end of an axis would be refused and masks would be wrong.
+_SOURCE = """
+__kernel void probe(__global int *x) {
+    const size_t i = get_global_id(0);
+    const long wide = (long)x[i];
+    x[i] = wide < 0 ? 3 * x[i] : x[i] + 7;
+}
+"""
+_NUMBERS = np.arange(-4, 4, dtype=np.int32)
 
 
 def probe(device: cl.Device) -> str | None:
     """Return None if an OpenCL device works, else the reason why not.
 
-    The device must have a compiler, 64-bit integers and float32 arithmetic as in IEEE 754, and a
-    small kernel must give the right result.
+    The device must have a compiler for OpenCL C 1.2, 64-bit integers and float32 arithmetic as in
+    IEEE 754, and a small kernel, built with the options of all kernels, must give the right result.
     """
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
-    if not features_of(device).int64:
+    version = re.match(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)
+    if version is None or tuple(map(int, version.groups())) < (1, 2):
+        return f"its language is {device.opencl_c_version.strip()}; kernels are in OpenCL C 1.2"
+    features = features_of(device)
+    if not features.int64:
         return "it has no 64-bit integers (extension cles_khr_int64), which kernels count with"
     if not device.single_fp_config & cl.device_fp_config.ROUND_TO_NEAREST:
         return "its float32 arithmetic does not round to nearest"
@@ -38,16 +53,19 @@ def probe(device: cl.Device) -> str | None:
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
-        kernel = cl.Kernel(build_uncached(cl.Program(context, _SOURCE)), "probe")
-        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4 * _ITEMS)
+        program, options = cl.Program(context, _SOURCE), build_options(device, features)
+        kernel = cl.Kernel(build_uncached(program, options), "probe")
+        copied = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        buffer = cl.Buffer(context, copied, hostbuf=_NUMBERS)
         kernel.set_arg(0, buffer)
-        cl.enqueue_nd_range_kernel(queue, kernel, (_ITEMS,), (1,))
-        found = np.zeros(_ITEMS, np.int32)
+        cl.enqueue_nd_range_kernel(queue, kernel, _NUMBERS.shape, (1,))
+        found = np.zeros_like(_NUMBERS)
         cl.enqueue_copy(queue, found, buffer, is_blocking=True)
     except cl.Error as error:
         return f"it cannot build and run a kernel: {first_line(error)}"
-    if found.tolist() != [3 * i + 1 for i in range(_ITEMS)]:
-        return f"a kernel ran and gave {found.tolist()}"
+    wanted = np.where(_NUMBERS < 0, 3 * _NUMBERS, _NUMBERS + 7)
+    if (found != wanted).any():
+        return f"a kernel ran and gave {found.tolist()}; wanted {wanted.tolist()}"
     return None
 
 
@@ -84,6 +102,36 @@ def subgroups_work(context: cl.Context, options: Sequence[str]) -> bool:
     size, count = divmod(int(sizes[0]), 100)
     alike = bool((sizes == sizes[0]).all()) and size * count == items and size & (size - 1) == 0
     return alike and int(found[:count].sum()) == items * (items + 1) // 2
+
+
+# The length in bits of the longest vector registers for which the compiler builds; 0 if it does not
+# say. Compilers that build for the processor itself, such as PoCL's, define the macros.
+_REGISTERS = """
+DG_KERNEL void registers(DG_GLOBAL i32 *bits) {
+#if defined(__AVX512F__)
+    bits[0] = 512;
+#elif defined(__AVX__)
+    bits[0] = 256;
+#elif defined(__SSE__) || defined(__ARM_NEON)
+    bits[0] = 128;
+#else
+    bits[0] = 0;
+#endif
+}
+"""
+
+
+def register_bits(device: Device) -> int:
+    """Return the length in bits of the vector registers that a CPU device's kernels may use.
+
+    It is the length for which the OpenCL compiler builds, which may be less than the processor's;
+    0 means that it is unknown.
+    """
+    module = device.build(device.dialect.own_prelude() + _REGISTERS)
+    run = device.launcher(module, "registers", (1, 1, 1), (1, 1, 1), 1, ())
+    handle = device.allocate(4, "registers")
+    run(handle)
+    return int(device.copy_out(handle, (1,), np.dtype(np.int32))[0])
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from duograph import nn, ops
 from duograph.errors import DeviceError, DeviceMemoryError
-from opencl_harness import FORMS, backend, check, needs_device, run
+from duograph.op import OPS
+from opencl_harness import FORMS, backend, check, needs_device, run, type_of
 
 cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytestmark = needs_device
@@ -183,6 +184,22 @@ def test_two_processes_share_the_device():
     assert [float(out) for out, *_ in said] == [1.0, 1.0], said
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_matmul_on_every_device_of_the_machine(dtype):
+    """Vectors of sixteen elements are whole also where a driver does not know the processor."""
+    made, op = backend(), OPS["matmul"]
+    straight = {"transpose_a": False, "transpose_b": False}
+    rng = np.random.default_rng(5)
+    x, y = ((rng.standard_normal(s) * 4).astype(dtype) for s in ((19, 40), (40, 37)))
+    for info in made.devices():
+        if dtype is np.float64 and "fp64" not in made.device(info.index).capabilities:
+            continue
+        call = made.prepare(op, (type_of(x), type_of(y)), straight, info.index)
+        out = call(*(made.copy_in(a, info.index) for a in (x, y)))
+        found = made.copy_out(out, (19, 37), np.dtype(dtype), info.index)
+        np.testing.assert_allclose(found, x @ y, rtol=1e-5, atol=1e-4, err_msg=info.description)
+
+
 def test_unmatched_device_name_is_reported():
     code = "from duograph.cli.devices import as_text; print(as_text())"
     out = python(code, DUOGRAPH_OPENCL_DEVICE="no such thing", DUOGRAPH_DEVICE="CPU")
@@ -190,13 +207,52 @@ def test_unmatched_device_name_is_reported():
     assert "CPU: available, used by default" in out
 
 
-def test_device_that_cannot_build_is_skipped():
+@pytest.mark.parametrize(
+    "facts, reason",
+    [
+        ({"compiler_available": False}, "has no compiler"),
+        ({"available": False}, "not available"),
+        ({"opencl_c_version": "OpenCL C 1.1 xyz"}, "its language is OpenCL C 1.1 xyz; .* 1.2"),
+        ({"opencl_c_version": ""}, "its language is ;"),
+        ({"profile": "EMBEDDED_PROFILE", "extensions": ""}, "no 64-bit integers"),
+        ({"single_fp_config": cl.device_fp_config.INF_NAN}, "does not round to nearest"),
+        ({"single_fp_config": cl.device_fp_config.ROUND_TO_NEAREST}, "no infinities and NaN"),
+    ],
+)
+def test_device_that_lacks_what_all_kernels_need_is_left_out(facts, reason):
     from duograph_opencl.probe import probe
 
-    class Broken:
-        available, compiler_available = True, False
+    class Lesser:
+        """The machine's device, but for some of its attributes."""
 
-    assert "no compiler" in probe(Broken())
+        def __getattr__(self, name):
+            return facts[name] if name in facts else getattr(device, name)
+
+    device = backend().device(0).cl_device
+    assert re.search(reason, probe(Lesser()))
+
+
+def test_kernel_that_a_driver_compiles_too_late_raises():
+    """As Oclgrind does, which builds a program and then cannot make its kernel."""
+    device = backend().device(0)
+    program = device.build(device.dialect.own_prelude() + "DG_KERNEL void k(DG_GLOBAL i32 *x) {}")
+    with pytest.raises(DeviceError, match=r"other: .*INVALID_KERNEL_NAME"):
+        device.launcher(program, "other", (1, 1, 1), (1, 1, 1), 1, ())
+
+
+def test_device_that_computes_wrongly_is_left_out(monkeypatch):
+    """As a driver does for which no converted number is negative."""
+    from duograph_opencl import probe
+    from duograph_opencl.backend import OpenCL
+
+    device = backend().device(0).cl_device
+    assert probe.probe(device) is None
+    wrong = probe._SOURCE.replace("wide < 0", "wide < -9")
+    assert wrong != probe._SOURCE
+    monkeypatch.setattr(probe, "_SOURCE", wrong)
+    assert re.search(r"gave \[3, 4, .*; wanted \[-12, -9", probe.probe(device))
+    made = OpenCL()
+    assert re.search(rf"{re.escape(device.name.strip())} .*: a kernel ran", made.available())
 
 
 def test_fp64_extension(monkeypatch):
@@ -442,7 +498,7 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
 
     It writes a line for each choice.
     """
-    from duograph.backend.grid.tiles import GROUP, PROCESSOR, best_of
+    from duograph.backend.grid.tiles import GROUP, PROCESSOR, SHORT_VECTORS, best_of
 
     choices = PROCESSOR if form == "serial" else GROUP
     default, *_, chosen = choices
@@ -453,7 +509,8 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
     used = (
         "from duograph.backend import registry; print(registry.backend('OpenCL').device(0).tiles)"
     )
-    assert python(used, **settings) == "None\n"
+    defaults = ("None", str(SHORT_VECTORS)) if form == "serial" else ("None",)
+    assert python(used, **settings).strip() in defaults
     tune = (
         "from duograph_opencl import backend\n"
         "from duograph.backend.grid import tiles\n"
@@ -468,6 +525,19 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
         assert re.fullmatch(rf"OpenCL:0 matmul 64x64x64 float32, {choice}: \d+ GFLOP/s", line)
     assert re.fullmatch(rf"OpenCL:0 chosen: {chosen}, kept in {tmp_path}/\S+\.json", last)
     assert python(used, **settings) == f"{chosen}\n"
+
+
+@pytest.mark.parametrize("bits", [0, 128, 256, 512])
+def test_default_tiles_follow_the_vector_registers(bits, monkeypatch):
+    from duograph.backend.grid.tiles import SHORT_VECTORS
+    from duograph_opencl import device, probe
+
+    made = device.Device(backend().device(0).cl_device)
+    monkeypatch.setattr(device, "stored_tiles", lambda _: None)
+    found = probe.register_bits(made)  # what this machine's compiler says
+    assert found in (0, 128, 256, 512)
+    monkeypatch.setattr(device, "register_bits", lambda _: bits)
+    assert made.tiles == (SHORT_VECTORS if made.serial and bits in (128, 256) else None)
 
 
 @pytest.mark.parametrize("form", FORMS)

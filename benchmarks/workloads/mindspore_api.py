@@ -1,7 +1,8 @@
 """The workloads in MindSpore's API, for duograph or for the module named by `BENCH_MODULE`.
 
-`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` decomposes attention
-into matmuls and a softmax, as MindSpore computes it on the CPU.
+`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_DEVICE` is the device, such
+as OpenCL or OpenCL:1; the default is CPU. `BENCH_PARTS` decomposes attention into matmuls and a
+softmax, as MindSpore computes it on the CPU.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from . import Case, data, function, training
 ms = importlib.import_module(os.environ.get("BENCH_MODULE", "duograph"))
 nn, ops = ms.nn, ms.ops
 LEVEL = os.environ.get("BENCH_LEVEL", "O0")
-ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
+DEVICE, _, DEVICE_ID = os.environ.get("BENCH_DEVICE", "CPU").partition(":")
+ms.set_context(mode=ms.PYNATIVE_MODE, device_target=DEVICE, device_id=int(DEVICE_ID or 0))
 
 # MindSpore has no fused attention on the CPU; there it is composed of matmuls and a softmax.
 FUSED = ms.__name__ == "duograph" and not os.environ.get("BENCH_PARTS")
-# MindSpore's calls are asynchronous; those of duograph on the CPU are not.
-FINISH = None if ms.__name__ == "duograph" else lambda _: ms.runtime.synchronize()
+# Calls are asynchronous, except for those of duograph on the CPU.
+SYNCHRONOUS = ms.__name__ == "duograph" and DEVICE == "CPU"
+FINISH = None if SYNCHRONOUS else lambda _: ms.runtime.synchronize()
 
 
 def _compiled(function):
@@ -334,8 +337,26 @@ def sum_rows():
     return _function(f, data.rows()[0])
 
 
+def transpose():
+    def f(x):
+        return x.transpose(1, 0)
+
+    return _function(f, data.rows()[0])
+
+
+def argmax_rows():
+    def f(x):
+        return ops.argmax(x, 1)
+
+    return _function(f, data.rows()[0])
+
+
 def _product(a, b):
     return ops.matmul(a, b)
+
+
+def matmul512():
+    return _function(_product, *(m[:512, :512] for m in data.matrices(512)))
 
 
 def matmul1024():
@@ -538,6 +559,9 @@ CASES = {
         softmax,
         layer_norm,
         sum_rows,
+        transpose,
+        argmax_rows,
+        matmul512,
         matmul1024,
         matmul4096,
         mlp,

@@ -106,10 +106,13 @@ DG_FN f64 dg_from_bits_f64(u64 x) { return as_double(x); }
 DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { DG_FUSE return DG_FMA_F64(a, b, c); }
 #endif
 
-/* vectors of sixteen elements, for matrix products on processors */
+/* Vectors of sixteen elements, for matrix products on processors. They are loaded through a type that is aligned as its
+ * elements, not by vload16: PoCL 3.0 builds its library of functions for other vector registers than the kernel where it
+ * does not know the processor, so that half of a vector of 512 bits that passes between the two is lost. */
 #define DG_SIXTEEN(T, V, FMA)                                                                                \
     typedef V T##x16;                                                                                        \
-    DG_FN V dg_load_##T##x16(const __global T *p) { return vload16(0, p); }                                  \
+    typedef V dg_loose_##T##x16 __attribute__((aligned(sizeof(T))));                                         \
+    DG_FN V dg_load_##T##x16(const __global T *p) { return *(const __global dg_loose_##T##x16 *)p; }         \
     DG_FN V dg_fma_##T##x16(V a, V b, V c) { DG_FUSE return FMA(a, b, c); }
 #define DG_MAD(a, b, c) a * b + c
 DG_SIXTEEN(f32, float16, DG_FMA_F32)
