@@ -252,10 +252,14 @@ def test_gradients_of_pooling(case, dtype):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(
     "shape",
-    [(5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24), (1, 400)],
-)
+    [
+        (5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24),
+        (1, 400), (300, 8), (3000, 24), (2100, 72), (700, 33), (9, 264), (20000, 1),
+        (5000, 2, 1, 1),
+    ],
+)  # fmt: skip
 def test_sums_over_channels(shape, dtype):
-    """Vectors and single elements, one part of a channel and several."""
+    """Vectors and single elements, one part of a channel and several, channels as columns."""
     x, dout = _tensors(dtype, shape, shape)
     x = x + 30  # the variance is small beside the square of the mean
     _compare("batch_moments", (x,), {}, 2e-5)
@@ -277,9 +281,10 @@ def test_sums_over_channels(shape, dtype):
                 np.testing.assert_array_equal(one, other, f"{name} {level}")
 
 
-def test_sums_over_channels_of_nan():
-    x = np.ones((2, 3, 8, 8), np.float32)
-    x[0, 0, 0, 0], x[1, 1, 7, 7] = np.nan, np.inf
+@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (128, 3)])
+def test_sums_over_channels_of_nan(shape):
+    x = np.ones(shape, np.float32)
+    x[(0,) * len(shape)], x[1, 1, ...] = np.nan, np.inf
     mean, variance = OPS["batch_moments"](ms.Tensor(x, device=DEVICE))
     assert np.isnan(mean.asnumpy()).tolist() == [True, False, False]
     assert np.isnan(variance.asnumpy()).tolist() == [True, True, False]

@@ -159,6 +159,19 @@ def test_a_shared_block_stays_when_its_handle_moves():
     assert Memory(7, 8).share().pointer == 7
 
 
+def test_exclusive_memory():
+    """A block of the pool is, until another handle shares it; memory of another owner is not."""
+    pool = Pool(Driver().take, True, MIB)
+    block = pool.allocate(8, "block")
+    assert block.exclusive and pool.allocate(0, "nothing").exclusive
+    view = Memory(block.pointer, 8, block)
+    assert not view.exclusive and block.exclusive
+    second = block.share()
+    assert second.exclusive and not block.exclusive
+    block.move(pool.allocate(8, "fresh"))
+    assert not block.exclusive and not Memory(7, 8).exclusive
+
+
 def test_devices_are_collected():
     on = device()
     run("DG_KERNEL void k(f32 *out) { out[0] = 1.0f; }", out=np.zeros(1, np.float32), on=on)

@@ -411,7 +411,12 @@ static PyObject *Memory_borrowed(Memory *memory, void *unused) {
     return PyBool_FromLong(memory->owner && PyObject_TypeCheck(memory->owner, Memory_type));
 }
 
+static PyObject *Memory_exclusive(Memory *memory, void *unused) {
+    return PyBool_FromLong(memory->block || !memory->nbytes);
+}
+
 static PyGetSetDef Memory_getset[] = {
+    {"exclusive", (getter)Memory_exclusive, NULL, "whether no object but this handle has the memory", NULL},
     {"borrowed", (getter)Memory_borrowed, NULL, "whether the memory is that of another handle", NULL},
     {NULL}};
 static PyType_Slot Memory_slots[] = {
