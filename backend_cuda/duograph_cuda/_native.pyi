@@ -63,7 +63,7 @@ class Gate:
     def let_go(self) -> None: ...
 
 class Kernel:
-    """A kernel with its grid and numbers; a call with buffers launches it and does not wait."""
+    """A kernel with its grid and numbers."""
 
     def __new__(
         cls,
@@ -77,4 +77,10 @@ class Kernel:
         name: str,
         module: object,
     ) -> Kernel: ...
-    def __call__(self, *handles: Memory) -> None: ...
+    def launch(self, *handles: Memory) -> None: ...
+
+class Computation:
+    """A kernel with one result, its last buffer, which each call allocates from a pool."""
+
+    def __new__(cls, kernel: Kernel, pool: Pool, nbytes: int, what: str) -> Computation: ...
+    def run(self, *handles: Memory) -> Memory: ...
