@@ -482,7 +482,9 @@ arguments; "bound" is what a test checks (`tests/ops/test_accuracy.py`).
 
 float16 and bfloat16 are computed in float32 and rounded once. Compiled code has the same errors.
 The float64 functions that C has are those of the C library; the figures are of glibc. On other
-devices float32 functions run the same code. A backend without a function has its decomposition,
+devices float32 functions run the same code; CUDA computes exp, tanh and quotients by approximate
+instructions where the result is rounded to 16 bits, which errs by at most 0.51 ulp of bfloat16 and
+0.52 ulp of float16 (0.5 if exact). A backend without a function has its decomposition,
 which is of float32 accuracy for `erf`, `erfc` and `lgamma`.
 
 Rare functions that NumPy computes on the host in float64 stand in no row. Bessel functions I and K,

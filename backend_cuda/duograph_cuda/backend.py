@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from duograph.backend.costs import Costs, FusionLimits
+from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.grid import GridBackend, GridDevice, Launch, Plan
 from duograph.backend.grid.index_errors import IndexRecord
 from duograph.backend.locks import new_lock
@@ -29,6 +29,7 @@ from duograph.types import Shape, TensorType
 from . import (
     attention,
     channels,
+    channels_last,
     cublaslt,
     cudnn,
     exchange,
@@ -42,7 +43,7 @@ from . import (
 )
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
-from .cudnn_operations import CONVOLUTIONS, OPERATIONS
+from .cudnn_operations import CHANNELS_LAST, CONVOLUTIONS, OPERATIONS
 from .device import CudaDevice, Memory
 from .driver import Driver, problem
 from .products import uses_tf32
@@ -60,7 +61,10 @@ __all__ = ["Cuda"]
 # Name of our own kernels among the ways to compute a convolution.
 OWN = "own kernels"
 
-COSTS = Costs(fusion=FusionLimits(max_recomputed=4), compare_labels=True)
+# A convolution with channels first costs about the transposes of its operand and its result, which
+# cuDNN does itself; two of them in a row are worth transposes at both ends.
+LAYOUT = LayoutCosts(traffic_per_transpose=2, changing_weights=True)
+COSTS = Costs(fusion=FusionLimits(max_recomputed=4), layout=LAYOUT, compare_labels=True)
 
 
 class Cuda(GridBackend):
@@ -145,40 +149,78 @@ class Cuda(GridBackend):
         attributes: Attributes,
         device_id: int,
     ) -> Call | None:
-        own = functools.partial(super().prepare, op, types, attributes, device_id)
-        if op.name not in OPERATIONS:
+        own = functools.partial(self._by_own_kernels, device_id, op, types, attributes)
+        if op.name not in OPERATIONS and op.name not in CHANNELS_LAST:
             return own()
         device = self.device(device_id)
         library = device.cudnn()
         if isinstance(library, str):
             return own()
         results = op.infer_types(types, attributes)
+        sizes = tuple([r.nbytes for r in results])
+        if op.name in CHANNELS_LAST:
+            return channels_last.prepare(
+                op,
+                types,
+                dict(attributes),
+                functools.partial(self._fastest, device, library, op.name, types, sizes),
+                functools.partial(self._by_own_kernels, device_id),
+            )
         operation = OPERATIONS[op.name](types, results, **attributes)
         if operation is None:
             return own()
-        sizes = tuple([r.nbytes for r in results])
-        by_cudnn = functools.partial(library.call, device, op.name, operation, sizes, own)
-        tunes = op.name in CONVOLUTIONS and tuning.wanted()
         # of the two libraries, cuBLASLt is the faster without tensor cores
         exact = op.name in CONVOLUTIONS and types[0].dtype is float32 and not uses_tf32()
+        tunes = op.name in CONVOLUTIONS and tuning.wanted()
         multiplies = (tunes or exact) and self._multiplies(device, op, types, results, attributes)
-        if not tunes:
-            return (None if multiplies else by_cudnn()) or own()
+        if tunes:
+            call = self._fastest(device, library, op.name, types, sizes, operation, own, multiplies)
+        elif multiplies:
+            call = None
+        else:
+            call = library.call(device, op.name, operation, sizes, own)
+        return call or own()
+
+    def _by_own_kernels(
+        self, device_id: int, op: Op, types: tuple[TensorType, ...], attributes: Attributes
+    ) -> Call | None:
+        """Return the prepared call of our own kernels for an op, or None if there are none."""
+        return super().prepare(op, types, attributes, device_id)
+
+    def _fastest(
+        self,
+        device: CudaDevice,
+        library: cudnn.Library,
+        name: str,
+        types: Sequence[TensorType],
+        sizes: tuple[int, ...],
+        operation: cudnn.Operation,
+        own: Callable[[], Call | None],
+        tries_own: bool = False,
+    ) -> Call | None:
+        """Return the prepared call of a convolution by cuDNN, or None if there is none.
+
+        It is cuDNN's first choice or, if the user has switched measurements on, the fastest of its
+        algorithms and, with `tries_own`, of the call that `own` prepares. `types` are those of the
+        operands; the other arguments are those of `cudnn.Library.call`.
+        """
+        by_cudnn = functools.partial(library.call, device, name, operation, sizes, own)
+        if not tuning.wanted():
+            return by_cudnn()
 
         def candidates() -> Iterator[tuple[str, Call]]:
-            yield from library.plans(device, op.name, operation, sizes, own)
-            call = own() if multiplies else None
+            yield from library.plans(device, name, operation, sizes, own)
+            call = own() if tries_own else None
             if call is not None:
                 yield OWN, call
 
-        call = tuning.fastest(
+        return tuning.fastest(
             device,
             f"cuDNN {library.version} {operation}",
             candidates(),
-            lambda name: own() if name == OWN else by_cudnn(name),
+            lambda plan: own() if plan == OWN else by_cudnn(plan),
             [t.nbytes for t in types],
         )
-        return call or own()
 
     def _multiplies(
         self,
@@ -254,6 +296,14 @@ class Cuda(GridBackend):
             return problem
         captured = Captured(program, self.device(device_id), "captured graph")
         return LinkedProgram(captured, captured.donations)
+
+    def exclusive(self, handle: Memory, device_id: int) -> bool:
+        """Return whether only holders of a buffer handle can change the memory behind it.
+
+        That is so for a block of the pool, but not for memory of an imported array, or of a buffer
+        to which a captured program writes.
+        """
+        return handle.exclusive
 
     # ---- copies, DLPack -------------------------------------------------------------------------
 

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["KERNELS"]
 
 FILES = ("vectors.cuh", "channels.cuh")
-# Threads of a block; elements that a thread reads together; blocks for each multiprocessor; the
-# fewest elements of a channel for one block.
-THREADS, TOGETHER, BUSY, LEAST = 256, 16, 8, 8192
+# Threads of a block, and those that read a row of a matrix, at most.
+THREADS, LANES = 256, 32
+# Elements that a thread reads together; blocks for each multiprocessor; the fewest elements of a
+# block.
+TOGETHER, BUSY, LEAST = 16, 8, 8192
 
 
 def _supported(types: Types) -> bool:
@@ -39,45 +41,62 @@ def _vector(x: TensorType) -> int:
 
     It is a single element if the size of an image's channel is not a multiple of 16 bytes.
     """
-    v = 16 // x.dtype.itemsize
-    return 1 if math.prod(x.shape[2:]) % v else int(v)
+    return _fitting(x.dtype, math.prod(x.shape[2:]))
+
+
+def _fitting(dtype: DType, size: int) -> int:
+    """Return how many elements have 16 bytes, or 1 if `size` is no multiple of that number."""
+    v = 16 // int(dtype.itemsize)
+    return 1 if size % v else v
 
 
 def _plan(
     device: GridDevice,
     x: TensorType,
-    name: str,
+    what: str,
     reads: Sequence[tuple[DType, int]],
     results: tuple[int, int],
     scratch: int,
 ) -> Plan:
-    """Return the launches that compute two sums per channel with the kernel `name`.
+    """Return the launches that compute two sums per channel.
 
     If a channel is divided into several parts, a second launch combines their partial sums.
+    Channels of one element per image are the columns of a matrix, which have kernels of their own.
 
     Args:
         x: type of the input: images, channels, spatial axes.
+        what: "moments" or "products", which kernels of channels.cuh compute.
         reads: (dtype, buffer number) of each operand.
         results: buffer numbers of the two results.
         scratch: number of the first scratch buffer.
     """
     images, channels, size = x.shape[0], x.shape[1], math.prod(x.shape[2:])
-    v = _vector(x)
     count = images * size
-    parts = max(1, min(ceil_div(BUSY * device.units, channels), count // LEAST))
+    if size == 1:
+        v = _fitting(x.dtype, channels)
+        lanes = min(LANES, 1 << (ceil_div(channels, v) - 1).bit_length())
+        columns, groups = v * lanes, ceil_div(channels, v * lanes)
+        choices = [v, lanes]
+    else:
+        v, columns, groups = _vector(x), 1, channels
+        choices = [v]
+    choices.append(max(1, TOGETHER // max(v, 2)))
+    parts = max(1, min(ceil_div(BUSY * device.units, groups), count * columns // LEAST))
     shape = [(int64, m) for m in (images, channels, size)]
     last = [(float32, place) for place in results]
     there = last if parts == 1 else [(float32, scratch + k) for k in range(2)]
+    kernel = f"{'column' if size == 1 else 'channel'}_{what}"
     first = launch_of(
-        FILES, name, (x.dtype,), (v, max(1, TOGETHER // max(v, 2))), [*reads, *there],
-        [*shape, (int64, parts)], channels * parts, THREADS,
+        FILES, kernel, (x.dtype,), choices, [*reads, *there], [*shape, (int64, parts)],
+        groups * parts, THREADS,
     )  # fmt: skip
     if parts == 1:
         return Plan((first,))
-    numbers = [*shape, (int64, v)] if name == "channel_moments" else shape[1:2]
+    each = 1 if size == 1 else v
+    sizes = [*shape, (int64, each)] if what == "moments" else shape[1:2]
     joined = launch_of(
-        FILES, f"{name}_joined", (), (), [*there, *last], [*numbers, (int64, parts)],
-        ceil_div(channels, 64), 64,
+        FILES, f"channel_{what}_joined", (), (), [*there, *last], [*sizes, (int64, parts)],
+        ceil_div(channels, THREADS // 32), THREADS,
     )  # fmt: skip
     return Plan((first, joined), (4 * channels * parts, 4 * channels * parts))
 
@@ -90,7 +109,7 @@ def batch_moments(device: GridDevice, types: Types, results: Types) -> Plan | No
     (x,) = types
     if not _supported(types):
         return None
-    return _plan(device, x, "channel_moments", [(x.dtype, 0)], (1, 2), 3)
+    return _plan(device, x, "moments", [(x.dtype, 0)], (1, 2), 3)
 
 
 def batch_products(device: GridDevice, types: Types, results: Types) -> Plan | None:
@@ -103,7 +122,7 @@ def batch_products(device: GridDevice, types: Types, results: Types) -> Plan | N
     if not _supported(types):
         return None
     reads = [(dout.dtype, 0), (x.dtype, 1), (float32, 2)]
-    return _plan(device, x, "channel_products", reads, (3, 4), 5)
+    return _plan(device, x, "products", reads, (3, 4), 5)
 
 
 def _elements(
@@ -140,7 +159,7 @@ def batch_norm_train(
     if not _supported(types):
         return None
     x, gamma, beta = (t.dtype for t in types)
-    moments = _plan(device, types[0], "channel_moments", [(x, 0)], (4, 5), 6)
+    moments = _plan(device, types[0], "moments", [(x, 0)], (4, 5), 6)
     buffers = [(x, 0), (gamma, 1), (beta, 2), (float32, 4), (float32, 5), (x, 3)]
     out = _elements("channel_normalised", types[0], (x, gamma, beta), buffers, (float32, eps))
     return Plan((*moments.launches, out), moments.scratch)
@@ -159,7 +178,7 @@ def batch_norm_grad(device: GridDevice, types: Types, results: Types, *, eps: fl
     # scratch: the two sums of each channel, and those of its parts
     sums = [(float32, 8), (float32, 9)]
     reads = [(x, 4), (x, 0), (float32, 2)]
-    products = _plan(device, types[0], "channel_products", reads, (8, 9), 10)
+    products = _plan(device, types[0], "products", reads, (8, 9), 10)
     buffers = [
         (x, 0), (gamma, 1), (float32, 2), (float32, 3), (x, 4), *sums,
         (x, 5), (gamma, 6), (gamma, 7),

@@ -7,6 +7,7 @@ cannot compute a call, or not exactly as the op is defined; our own kernels then
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from .attention import JOINT, JOINT_GRAD, SEPARATE, SEPARATE_GRAD, Part, packed,
 from .cudnn import TYPES, Buffer, Operation
 from .products import uses_tf32
 
-__all__ = ["CONVOLUTIONS", "OPERATIONS"]
+__all__ = ["CHANNELS_LAST", "CONVOLUTIONS", "OPERATIONS"]
 
 # Results must not depend on the order of threads, be rounded in between, or mix elements that are
 # far apart, which may be infinite: an FFT mixes whole images, Winograd's algorithm small tiles.
@@ -29,15 +30,20 @@ ROUNDING = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")
 Types = Sequence[TensorType]
 
 
-def _image(place: int, type_: TensorType) -> Buffer:
+def _image(place: int, type_: TensorType, last: bool) -> Buffer:
     """Describe images or weights in buffer number `place` to cuDNN, with two or three spatial axes.
 
     A tensor with one spatial axis gets a second one of length 1, since cuDNN has no 1-d
-    convolutions.
+    convolutions. `type_` has the channels as axis 1; `last` says whether they are the last axis in
+    memory.
     """
     first, second, *spatial = type_.shape
-    shape = (first, second, *[1] * (2 - len(spatial)), *spatial)
-    return Buffer(place, type_.dtype, shape, tuple(dense(shape)))
+    spatial = [*[1] * (2 - len(spatial)), *spatial]
+    steps = dense((first, second, *spatial))
+    if last:
+        outer, *inner, step = dense((first, *spatial, second))
+        steps = [outer, step, *inner]
+    return Buffer(place, type_.dtype, (first, second, *spatial), tuple(steps))
 
 
 def _convolution(
@@ -50,8 +56,15 @@ def _convolution(
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
     groups: int,
+    last: bool = False,
     **_: object,
 ) -> Operation | None:
+    """Describe a convolution, or a gradient of one, to cuDNN.
+
+    `method` and `names` are those of cuDNN's method and its operands. The types have the channels
+    as axis 1; `last` says whether they are the last axis in memory, also that of weights. Returns
+    None for dtypes and shapes that cuDNN does not support.
+    """
     tensors = (*types, *results)
     dtype = tensors[0].dtype
     if dtype not in TYPES or not 1 <= len(stride) <= 3 or any(0 in t.shape for t in tensors):
@@ -65,21 +78,14 @@ def _convolution(
         ("dilation", (*ones, *dilation)),
     )
     forbidden = FORBIDDEN if dtype is not float32 or uses_tf32() else FORBIDDEN + ROUNDING
-    first, second, result = [_image(k, t) for k, t in enumerate(tensors)]
+    first, second, result = [_image(k, t, last) for k, t in enumerate(tensors)]
     operands = ((names[0], first), (names[1], second))
     return Operation(method, operands, (result,), settings, forbidden)
 
 
-def _conv(types: Types, results: Types, **attributes: Any) -> Operation | None:
-    return _convolution("conv_fprop", ("image", "weight"), types, results, **attributes)
-
-
-def _conv_input_grad(types: Types, results: Types, **attributes: Any) -> Operation | None:
-    return _convolution("conv_dgrad", ("loss", "filter"), types, results, **attributes)
-
-
-def _conv_weight_grad(types: Types, results: Types, **attributes: Any) -> Operation | None:
-    return _convolution("conv_wgrad", ("image", "loss"), types, results, **attributes)
+_conv = functools.partial(_convolution, "conv_fprop", ("image", "weight"))
+_conv_input_grad = functools.partial(_convolution, "conv_dgrad", ("loss", "filter"))
+_conv_weight_grad = functools.partial(_convolution, "conv_wgrad", ("image", "loss"))
 
 
 def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
@@ -183,6 +189,8 @@ CONVOLUTIONS: dict[str, Callable[..., Operation | None]] = {
     "conv_input_grad": _conv_input_grad,
     "conv_weight_grad": _conv_weight_grad,
 }
+# Op on images with channels last -> the same op with channels as axis 1.
+CHANNELS_LAST = {f"{name}_channels_last": name for name in CONVOLUTIONS}
 OPERATIONS = {
     **CONVOLUTIONS,
     "attention": _attention,

@@ -21,7 +21,7 @@ from duograph.backend.grid.matmul_tiled import few_lines, tiles
 from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 
-from ._native import Gate, Kernel, Memory, Pool
+from ._native import Computation, Gate, Kernel, Memory, Pool
 from .compiler import Compiler
 from .cublaslt import Called, Library
 from .cudnn import Library as Cudnn
@@ -608,4 +608,12 @@ class CudaDevice(GridDevice):
         function = self.checked(name, "cuModuleGetFunction", loaded.handle, name.encode())
         raw = b"".join([np.array(v, dtype.np).tobytes().ljust(8, b"\0") for dtype, v in scalars])
         blocks, threads = ((int(x), int(y), int(z)) for x, y, z in (groups, size))
-        return Kernel(self.gate, int(function), blocks, threads, 0, buffers, raw, name, loaded)
+        return Kernel(
+            self.gate, int(function), blocks, threads, 0, buffers, raw, name, loaded
+        ).launch
+
+    def computing(self, run: Callable[..., None], nbytes: int, what: str) -> Callable[..., Memory]:
+        kernel = getattr(run, "__self__", None)
+        if isinstance(kernel, Kernel):
+            return Computation(kernel, self.pool, nbytes, what).run  # a single call of C
+        return super().computing(run, nbytes, what)

@@ -19,6 +19,7 @@ CUDA = GridDialect(
     memory="",
     shuffles=True,
     bounds="__launch_bounds__({})",
+    narrow=frozenset({"exp", "tanh", "/"}),
 )
 HERE = pathlib.Path(__file__).parent / "cuda"
 

@@ -25,6 +25,7 @@ from duograph import ops
 from duograph.backend import registry
 from duograph.backend.grid import GridDevice, Launch
 from duograph.backend.protocol import BackendSpec
+from duograph.op import OPS
 from duograph_cuda.compiler import Nvrtc
 
 __all__ = [
@@ -144,6 +145,10 @@ def _cross_entropy(x: ms.Tensor) -> object:
     return ms.jit(ms.value_and_grad(loss), jit_level="O1")(x)
 
 
+def _products(x: ms.Tensor) -> object:
+    return OPS["batch_products"](x, x, _zeros(x.shape[1]))
+
+
 def _gather(x: ms.Tensor) -> ms.Tensor:
     return ops.gather(x, ms.Tensor(np.zeros(512, np.int32)), 0)
 
@@ -209,6 +214,14 @@ KERNELS = (
     MainKernel(
         "sum of columns, bfloat16", _on(lambda x: x.sum(0), BF16, ROWS), "reduce_sum",
         1536, WIDE, _widths(4),
+    ),
+    MainKernel(
+        "batch moments, channels last, bfloat16", _on(OPS["batch_moments"], BF16, (1 << 16, 64)),
+        "column_moments", 768, WIDE, _widths(4),
+    ),
+    MainKernel(
+        "batch products, channels last, bfloat16", _on(_products, BF16, (1 << 16, 64)),
+        "column_products", 768, _widths(4, 16), _widths(4),
     ),
     MainKernel(
         "argmax of rows, bfloat16", _on(lambda x: x.argmax(1), BF16, ROWS), "extreme",

@@ -124,6 +124,8 @@ class Graph:
     def check_support(self):
         self._advance(4)
         self.module.built.append((self.node[0], self.notes))
+        tensors = (*self.node[1], *self.node[2])
+        self.module.steps += [list(zip(t.dim, t.stride, strict=True)) for t in tensors]
         if self.module.refuses:
             raise cudnnGraphNotSupportedError("no engine")
 
@@ -148,13 +150,18 @@ class Graph:
         if self.module.fails:
             raise RuntimeError("CUDNN_STATUS_EXECUTION_FAILED\nmore")
         method, inputs, results, settings = self.node
-        ctypes.memset(workspace, 0x5A, 640)
         assert set(pointers) == {t.uid for t in (*inputs, *results)}
-        read = [t.at(pointers[t.uid]).astype(np.float64) for t in inputs]
-        into = [t.at(pointers[t.uid]) for t in results]
-        COMPUTE[method](read, into, **settings)
-        self.module.calls.append(method)
-        self.module.ran.append(self.plan)
+        plan = self.plan
+
+        def compute():
+            ctypes.memset(workspace, 0x5A, 640)
+            read = [t.at(pointers[t.uid]).astype(np.float64) for t in inputs]
+            into = [t.at(pointers[t.uid]) for t in results]
+            COMPUTE[method](read, into, **settings)
+            self.module.calls.append(method)
+            self.module.ran.append(plan)
+
+        self.module.put(compute)
 
 
 # ---- convolution --------------------------------------------------------------------------------
@@ -273,8 +280,10 @@ COMPUTE = {
 def make(version=91900, starts=True):
     """Return a new package `cudnn`, with lists of what was built and called.
 
-    `refuses`: no graph has an algorithm; `fails`: no call succeeds; `plans`: names of algorithms;
-    `ran`: those that ran.
+    `steps`: for each tensor of each graph, in order, the length and step of each of its axes.
+    `put`: function that receives each call as a function, to run it now or later. `refuses`: no
+    graph has an algorithm; `fails`: no call succeeds; `plans`: names of algorithms; `ran`: those
+    that ran.
     """
     module = types.ModuleType("cudnn")
 
@@ -301,7 +310,8 @@ def make(version=91900, starts=True):
             "FFT", "NONDETERMINISTIC", "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6",
             "WINOGRAD_TILE_13x13",
         ),
-        calls=[], built=[], streams=[], ran=[], refuses=False, fails=False,
+        put=lambda compute: compute(), refuses=False, fails=False,
+        calls=[], built=[], steps=[], streams=[], ran=[],
         plans=["barred_0", "eng_1", "eng_2", "eng_1"],
     )  # fmt: skip
     return module

@@ -4,6 +4,7 @@ emulated device.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import types
 import warnings
@@ -13,6 +14,7 @@ import fake_cudnn
 import numpy as np
 import pytest
 from cuda_cases import CONVOLUTIONS
+from duograph import nn, ops
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases.attention import AXES, attention, attention_gradient
@@ -23,7 +25,9 @@ from duograph_cuda.emulation.backend import CudaEmulated
 
 NAME = "CUDA-with-cuDNN"
 NEAR = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
-CONVOLVING = ("conv", "conv_input_grad", "conv_weight_grad")
+FIRST = ("conv", "conv_input_grad", "conv_weight_grad")
+LAST = tuple([f"{name}_channels_last" for name in FIRST])
+CONVOLVING = (*FIRST, *LAST)
 WINDOW = {"stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 1}
 ATTENDING = ("attention", "attention_grad", "self_attention", "self_attention_grad")
 
@@ -47,6 +51,15 @@ def library(monkeypatch):
     backend = WithLibrary()
     registry.register(BackendSpec(NAME, lambda: backend, priority=None))
     module.backend = backend
+    driver = backend.driver().module
+
+    def put(compute):
+        if driver.capture is None:
+            compute()
+        else:  # it runs whenever the graph does
+            driver.capture.append((lambda: (compute(), (0,))[1], (), ()))
+
+    module.put = put
     yield module
     registry.unregister(NAME)
     for name in (*CONVOLVING, *ATTENDING):
@@ -81,6 +94,189 @@ def _convolve(case, dtype, near):
 def test_convolutions(library, case, dtype):
     _convolve(case, dtype, NEAR[dtype])
     assert library.calls == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
+
+
+def _convolve_last(case, dtype, near):
+    """Compare the three ops with the CPU's; dtype "TF32" is float32, under DUOGRAPH_CUDA_TF32."""
+    dtype = {"TF32": "float32"}.get(dtype, dtype)
+    images, channels, size, filters, kernel, stride, padding, dilation, groups = CONVOLUTIONS[case]
+    window = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    w_shape = (filters, channels // groups, *kernel)
+    x, w = _tensors(dtype, (images, *size, channels), w_shape)
+    (dout,) = _tensors(dtype, OPS["conv_channels_last"](x, w, **window).shape)
+    shapes = {"input_shape": (images, channels, *size)}, {"weight_shape": w_shape}
+    _compare("conv_channels_last", (x, w), window, near)
+    _compare("conv_input_grad_channels_last", (dout, w), {**shapes[0], **window}, near)
+    _compare("conv_weight_grad_channels_last", (x, dout), {**shapes[1], **window}, near)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "TF32"])
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_convolutions_with_channels_last(library, case, dtype, monkeypatch):
+    """cuDNN reads and writes every tensor with channels last, weights too."""
+    if dtype == "TF32":
+        monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    _convolve_last(case, dtype, NEAR.get(dtype, 1e-5))
+    assert library.calls == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
+    assert _laid_out(library) == {True}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_channels_last_without_tensor_cores(library, dtype):
+    """The ops decompose to transposes and the ops with channels as axis 1."""
+    _convolve_last("3x3", dtype, NEAR.get(dtype, 1e-12))
+    assert _laid_out(library) <= {False}
+
+
+@pytest.mark.parametrize("how", ["refuses", "fails"])
+@pytest.mark.parametrize("case", ["3x3", "grouped", "1x1", "line", "volume"])
+def test_channels_last_without_cudnns_help(library, case, how):
+    """Transposes and our own kernels take over, at once or with a warning."""
+    setattr(library, how, True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _convolve_last(case, "float16", NEAR["float16"])
+    said = [str(w.message) for w in caught if "cuDNN failed" in str(w.message)]
+    assert len(said) == (3 if how == "fails" else 0) and not library.calls
+
+
+def _network():
+    """A network with every kind of op that meets convolutions in training."""
+
+    def conv(inputs, outputs, size, **more):
+        rng = np.random.default_rng(inputs + outputs)
+        w = ms.Tensor(rng.normal(size=(outputs, inputs, size, size)) / inputs**0.5 / size)
+        given = {"weight_init": w, "bias_init": "ones", **more}
+        return nn.Conv2d(inputs, outputs, size, pad_mode="pad", padding=size // 2, **given)
+
+    return nn.SequentialCell(
+        conv(3, 16, 3, stride=2), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.MaxPool2d(3, 2, pad_mode="pad", padding=1),
+        conv(16, 24, 3, has_bias=True), nn.ReLU(), conv(24, 16, 1), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.AvgPool2d(2, 1), conv(16, 32, 3), nn.BatchNorm2d(32), nn.ReLU(),
+    )  # fmt: skip
+
+
+# dtype -> relative error of a network's result; float32 under DUOGRAPH_CUDA_TF32 is TF32, which the
+# package computes exactly
+LAID_OUT = {"float16": 2e-2, "bfloat16": 2e-1, "TF32": 1e-4}
+
+
+@pytest.fixture
+def network(library, restored, monkeypatch):
+    """Function of a dtype that returns the network, on the device with the package."""
+    ms.set_context(device_target=NAME)
+
+    def made(dtype):
+        if dtype == "TF32":
+            monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+        return _network().to_float(getattr(ms, "float32" if dtype == "TF32" else dtype))
+
+    return made
+
+
+def _near(got, want, relative):
+    got, want = (v.float().asnumpy() for v in (got, want))
+    assert np.abs(got - want).max() <= relative * np.abs(want).max()
+
+
+def _laid_out(library):
+    """Return whether each tensor of cuDNN's graphs since the last call has channels last.
+
+    Tensors that are the same in both layouts are left out.
+    """
+    found = {
+        steps[1][1] == 1
+        for steps in library.steps
+        if steps[1][0] > 1 and any(n > 1 for n, _ in steps[2:])
+    }
+    library.steps.clear()
+    return found
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("dtype", [*LAID_OUT, "float32"])
+def test_inference_with_channels_last(library, network, dtype, level):
+    """The image and the result are transposed, and nothing else; weights are packed once."""
+    net = network(dtype).set_train(False)
+    (x,) = (v.move_to(NAME) for v in _tensors("float32", (2, 3, 20, 20)))
+    want = net(x)
+    assert _laid_out(library) == {False}
+    run = ms.jit(lambda x: net(x), jit_level=level)
+    for _ in range(4):  # what is computed once is from the second call on
+        _near(run(x), want, LAID_OUT.get(dtype, 1e-4))
+    said = "; ".join(run.explain(x).kernels)
+    if dtype == "float32":
+        assert not library.steps and "4 convolutions with channels first" in said, said
+        return
+    assert _laid_out(library) == {True}
+    assert "4 convolutions laid out channels last, 2 values transposed" in said, said
+    assert "3 operands packed once" in said, said
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+def test_packed_weights_follow_their_parameters(library, network, level):
+    """A new value, an update by a compiled step, and memory that another library may write."""
+    net = network("float16").set_train(False)
+    (x,) = (v.move_to(NAME) for v in _tensors("float32", (2, 3, 20, 20)))
+    weight = net[0].weight
+    run = ms.jit(lambda x: net(x), jit_level=level)
+    update = ms.jit(lambda: ops.assign_sub(weight, weight * 0.5), jit_level=level)
+
+    def check():
+        for _ in range(4):
+            _near(run(x), net(x), LAID_OUT["float16"])
+
+    check()
+    weight.set_data(weight * -1.0)
+    check()
+    for _ in range(3):
+        update()
+        check()
+    capsule = weight.__dlpack__()  # its consumer may write the memory
+    check()
+    for value in (0, 0x3C):
+        ctypes.memset(weight._buf.pointer, value, weight.nbytes)
+        check()
+    del capsule
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("dtype", [*LAID_OUT, "float32"])
+def test_training_with_channels_last(library, network, dtype, level):
+    """Forward and backward pass, statistics and pooling included, meet one transposed image."""
+    (x,) = (v.move_to(NAME) for v in _tensors("float32", (2, 3, 20, 20)))
+
+    def trained(compiled):
+        net = network(dtype).set_train(True)
+        optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
+        gradients = ms.value_and_grad(
+            lambda x: (net(x).float() ** 2).mean((2, 3)).sum(), None, optimizer.parameters
+        )
+
+        def step(x):
+            loss, found = gradients(x)
+            optimizer(found)
+            return loss
+
+        run = ms.jit(step, jit_level=level) if compiled else step
+        losses = [run(x) for _ in range(3)]
+        said = "; ".join(run.explain(x).kernels) if compiled else ""
+        return losses, [*net.get_parameters()], said
+
+    losses, parameters, _ = trained(compiled=False)
+    assert _laid_out(library) == {False}
+    got_losses, got_parameters, said = trained(compiled=True)
+    near = LAID_OUT.get(dtype, 1e-4)
+    for got, want in zip(got_losses, losses, strict=True):
+        _near(got, want, near)
+    for got, want in zip(got_parameters, parameters, strict=True):
+        _near(got, want, near)
+    if dtype == "float32":
+        assert not library.steps and "4 convolutions with channels first" in said, said
+        return
+    assert _laid_out(library) == {True}
+    assert "4 convolutions laid out channels last, 1 value transposed" in said, said
 
 
 def test_float64_convolution_runs_on_own_kernels(library):

@@ -6,10 +6,12 @@ import itertools
 import os
 
 import duograph as ms
+import ml_dtypes
 import numpy as np
 import pytest
 from amount import FULL, spread
 from cuda_cases import CONVOLUTIONS
+from duograph import ops
 from duograph.backend.grid import indexing
 from duograph.op import OPS
 
@@ -39,6 +41,45 @@ def _compare(name, operands, attributes, near):
         want, got = want.asnumpy().astype(np.float64), got.asnumpy().astype(np.float64)
         scale = max(1.0, np.abs(want).max(initial=0))
         assert np.abs(got - want).max(initial=0) <= near * scale, name
+
+
+def _exact(name, x):
+    """Return a function of all 16-bit floats in float64."""
+    small = np.exp(-np.abs(x))
+    return {
+        "exp": lambda: np.exp(x),
+        "tanh": lambda: np.tanh(x),
+        "sigmoid": lambda: np.where(x >= 0, 1, small) / (1 + small),
+        "silu": lambda: x * (np.where(x >= 0, 1, small) / (1 + small)),
+        "reciprocal": lambda: 1 / x,
+        "square": lambda: x * x,
+    }[name]()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "silu", "reciprocal", "square"])
+def test_approximations_are_not_seen_in_16_bits(name, dtype):
+    """Each of all 65,536 numbers: hardly further from the exact value than its nearest number.
+
+    A fused region computes the same bits.
+    """
+    dtype = getattr(ms, dtype)
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    x = ms.Tensor(bits.view(dtype.np), device=DEVICE)
+    function = getattr(ops, name)
+    region = ms.jit(lambda x: (function(x), -function(x)), jit_level="O1")(x)
+    got, *others = (v.asnumpy().astype(np.float64) for v in (function(x), *region))
+    np.testing.assert_array_equal(others, [got, -got])
+    with np.errstate(all="ignore"):
+        want = _exact(name, bits.view(dtype.np).astype(np.float64))
+        rounded = want.astype(dtype.np).astype(np.float64)
+    special = ~np.isfinite(rounded)
+    np.testing.assert_array_equal(got[special], rounded[special])
+    limits = np.finfo(dtype.np) if dtype is ms.float16 else ml_dtypes.finfo(dtype.np)
+    size = np.maximum(np.abs(want[~special]), float(limits.smallest_normal))
+    unit = 2.0 ** (np.floor(np.log2(size)) + int(np.log2(float(limits.eps))))
+    errors = np.abs(got[~special] - want[~special]) / unit
+    assert errors.max() <= {ms.float16: 0.52, ms.bfloat16: 0.51}[dtype]
 
 
 # m, n, k, batch
@@ -252,10 +293,14 @@ def test_gradients_of_pooling(case, dtype):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize(
     "shape",
-    [(5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24), (1, 400)],
-)
+    [
+        (5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24),
+        (1, 400), (300, 8), (3000, 24), (2100, 72), (700, 33), (9, 264), (20000, 1),
+        (5000, 2, 1, 1),
+    ],
+)  # fmt: skip
 def test_sums_over_channels(shape, dtype):
-    """Vectors and single elements, one part of a channel and several."""
+    """Vectors and single elements, one part of a channel and several, channels as columns."""
     x, dout = _tensors(dtype, shape, shape)
     x = x + 30  # the variance is small beside the square of the mean
     _compare("batch_moments", (x,), {}, 2e-5)
@@ -277,9 +322,10 @@ def test_sums_over_channels(shape, dtype):
                 np.testing.assert_array_equal(one, other, f"{name} {level}")
 
 
-def test_sums_over_channels_of_nan():
-    x = np.ones((2, 3, 8, 8), np.float32)
-    x[0, 0, 0, 0], x[1, 1, 7, 7] = np.nan, np.inf
+@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (128, 3)])
+def test_sums_over_channels_of_nan(shape):
+    x = np.ones(shape, np.float32)
+    x[(0,) * len(shape)], x[1, 1, ...] = np.nan, np.inf
     mean, variance = OPS["batch_moments"](ms.Tensor(x, device=DEVICE))
     assert np.isnan(mean.asnumpy()).tolist() == [True, False, False]
     assert np.isnan(variance.asnumpy()).tolist() == [True, True, False]

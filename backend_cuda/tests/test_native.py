@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cuda_harness import device, run
 from duograph.errors import DeviceMemoryError
-from duograph_cuda._native import Gate, Kernel, Memory, Pool
+from duograph_cuda._native import Computation, Gate, Kernel, Memory, Pool
 
 F32 = np.dtype(np.float32)
 MIB = 1 << 20
@@ -159,6 +159,19 @@ def test_a_shared_block_stays_when_its_handle_moves():
     assert Memory(7, 8).share().pointer == 7
 
 
+def test_exclusive_memory():
+    """A block of the pool is, until another handle shares it; memory of another owner is not."""
+    pool = Pool(Driver().take, True, MIB)
+    block = pool.allocate(8, "block")
+    assert block.exclusive and pool.allocate(0, "nothing").exclusive
+    view = Memory(block.pointer, 8, block)
+    assert not view.exclusive and block.exclusive
+    second = block.share()
+    assert second.exclusive and not block.exclusive
+    block.move(pool.allocate(8, "fresh"))
+    assert not block.exclusive and not Memory(7, 8).exclusive
+
+
 def test_devices_are_collected():
     on = device()
     run("DG_KERNEL void k(f32 *out) { out[0] = 1.0f; }", out=np.zeros(1, np.float32), on=on)
@@ -197,6 +210,35 @@ def test_wrong_buffers():
             kernel(*given)
     with pytest.raises(ValueError, match="at most 256 arguments"):
         Kernel(on.gate, 1, (1, 1, 1), (1, 1, 1), 0, 257, b"", "k", None)
+
+
+def test_results_are_allocated_where_they_are_computed():
+    """In one call of C: the result comes from the pool, or from whom the pool is lent."""
+    on = device()
+    text = "DG_KERNEL void k(const f32 *x, f32 *out) { out[0] = x[0] + 1.0f; }"
+    kernel = on.launcher(on.build(on.dialect.prelude_for("") + text), "k", *((1, 1, 1),) * 2, 2, ())
+    run = on.computing(kernel, 4, "k")
+    assert isinstance(run.__self__, Computation)
+    x, before = on.copy_in(np.ones(1, np.float32)), on.memory_stats()
+    y = run(run(x))
+    assert on.copy_out(y, (1,), F32) == 3
+    assert on.memory_stats()["in_use"] == before["in_use"] + 4, "the first result is free again"
+    for given, said in (((), "0 buffers; wanted 1"), ((3,), "got 3"), ((x, x), "2 buffers")):
+        with pytest.raises(TypeError, match=said):
+            run(*given)
+    assert on.memory_stats()["in_use"] == before["in_use"] + 4
+
+    class Lender:
+        def allocate(self, nbytes, what):
+            assert (nbytes, what) == (4, "k")
+            return x
+
+    on.pool.lend(Lender())
+    assert run(x) is x
+    on.pool.lend(None)
+    assert on.copy_out(x, (1,), F32) == 2
+    wrapped = on.computing(lambda *handles: kernel(*handles), 4, "k")
+    assert on.copy_out(wrapped(x), (1,), F32) == 3
 
 
 def test_context_of_another_library_comes_back():
@@ -258,7 +300,7 @@ def test_failing_driver_functions():
     with pytest.raises(DeviceMemoryError):
         gate.enter()
     with pytest.raises(DeviceMemoryError, match="k"):
-        Kernel(gate, 1, (1, 1, 1), (1, 1, 1), 0, 0, b"", "k", None)()
+        Kernel(gate, 1, (1, 1, 1), (1, 1, 1), 0, 0, b"", "k", None).launch()
     assert said == [(201, "cuCtxSetCurrent"), (201, "k")]
     gate.blocked = True
     with pytest.raises(SystemExit):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
 import platform
 import shutil
@@ -11,8 +12,9 @@ import subprocess
 import numpy as np
 import pytest
 from duograph.backend.codegen import C, Expr, print_function, s, trace_scalar
+from duograph.backend.codegen.expression import keeps
 from duograph.backend.codegen.scalar_kernels import scalar_kernels
-from duograph.dtype import complex64, float16, float32, float64, int8, int32
+from duograph.dtype import bfloat16, complex64, float16, float32, float64, int8, int32
 from duograph.errors import DTypeError
 
 
@@ -55,6 +57,48 @@ def test_integers_wrap_through_unsigned_arithmetic():
 def test_half_precision_is_computed_in_float32():
     text = printed(lambda s, x: x * x, float16)
     assert text.startswith("DG_FN f32 f(f32 x)")
+
+
+# rule -> what is printed by a dialect with narrow forms of exp and of the quotient
+NARROWED = {
+    "function": (lambda s, x, y: s.exp(x), "dg_exp_narrow_f32(x)"),
+    "quotient": (lambda s, x, y: x / (1 + y), "dg_divide_narrow_f32(x, 1.0f + y)"),
+    "nested": (lambda s, x, y: s.log(s.exp(x)) * y, "dg_log_f32(dg_exp_narrow_f32(x)) * y"),
+    "branches": (
+        lambda s, x, y: s.where(s.exp(x) > y, s.exp(y), 1),
+        "(dg_exp_f32(x) > y) ? t0 : 1.0f",
+    ),
+    "rounded": (lambda s, x, y: s.floor(x / y) * y, "dg_floor_f32(x / y) * y"),
+    "wrapped": (lambda s, x, y: s.sin(s.exp(x)), "dg_sin_f32(dg_exp_f32(x))"),
+    "in float64": (
+        lambda s, x, y: s.cast(s.exp(s.cast(x, float64)), float32),
+        "(f32)dg_exp_f64((f64)x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NARROWED)
+def test_functions_of_16_bit_results(name):
+    """A dialect's narrow forms are used where a small error stays small."""
+    rule, expected = NARROWED[name]
+    dialect = dataclasses.replace(C, narrow=frozenset({"exp", "/"}))
+    for dtype in (float16, bfloat16):
+        e = trace_scalar(rule, [("x", dtype), ("y", dtype)], {}, dtype)
+        assert f"return {expected};" in print_function(
+            dialect, "f", [("x", dtype), ("y", dtype)], e
+        )
+        assert "narrow" not in print_function(C, "f", [("x", dtype), ("y", dtype)], e)
+    e = trace_scalar(rule, [("x", float32), ("y", float32)], {}, float32)
+    assert "narrow" not in print_function(dialect, "f", [("x", float32), ("y", float32)], e)
+
+
+def test_values_that_need_no_rounding():
+    x, y = (Expr("input", float32, (), name) for name in "xy")
+    kept = [x, -x, s.abs(-x), s.where(x > y + 1, x, -y), s.maximum(x, 0), s.minimum(x, 0.5)]
+    changed = [x + y, s.exp(x), -(x * y), s.where(x > 0, x, y * y), s.maximum(x, 0.1)]
+    for dtype in (float16, bfloat16):
+        assert [keeps(e, dtype) for e in kept] == [True] * len(kept)
+        assert [keeps(e, dtype) for e in changed] == [False] * len(changed)
 
 
 def test_constants():

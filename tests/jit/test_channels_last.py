@@ -21,6 +21,7 @@ needs_compiler = pytest.mark.skipif(
     registry.backend("CPU").compiles(0) is not None, reason="this machine has no C compiler"
 )
 LEVELS = ["O1", "O2"]
+LAYOUT = DEFAULT_COSTS.layout
 
 
 def replace_pass(monkeypatch, make):
@@ -34,12 +35,13 @@ def replace_pass(monkeypatch, make):
     monkeypatch.setattr(passes, "PIPELINE", pipeline)
 
 
-def claiming(wanted):
+def claiming(wanted, changing_weights=False):
     """Return a variant of the pass for a backend with all, or no, channels-last kernels."""
+    costs = DEFAULT_COSTS._replace(layout=LAYOUT._replace(changing_weights=changing_weights))
 
     def make(function):
         return lambda graph, context: function(
-            graph, dataclasses.replace(context, claims=lambda *_: wanted)
+            graph, dataclasses.replace(context, claims=lambda *_: wanted, costs=costs)
         )
 
     return make
@@ -51,6 +53,14 @@ def always(monkeypatch):
     monkeypatch.setattr(channels_last, "pays", lambda *_: True)
     monkeypatch.setattr(channels_last, "suits", lambda *_: True)
     replace_pass(monkeypatch, claiming(True))
+
+
+@pytest.fixture
+def training(monkeypatch):
+    """Fixture: converts convolutions whose weights may change, and gradients, too."""
+    monkeypatch.setattr(channels_last, "pays", lambda *_: True)
+    monkeypatch.setattr(channels_last, "suits", lambda *_: True)
+    replace_pass(monkeypatch, claiming(True, changing_weights=True))
 
 
 @pytest.fixture
@@ -350,6 +360,120 @@ def test_networks(name, level, always, graphs):
     assert f"{convolutions} convolutions laid out channels last, {values}" in said, said
 
 
+# ---- training
+# --------------------------------------------------------------------------
+
+# the gradients of these ops, and the ops themselves, have forms with channels last
+FIRST = [
+    "conv", "conv_input_grad", "conv_weight_grad", "max_pool", "max_pool_grad", "avg_pool",
+    "avg_pool_grad",
+]  # fmt: skip
+
+
+class Trained(nn.Cell):
+    """A network and the square of its results, with statistics of the batch."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def construct(self, *args):
+        return sum((y.float() ** 2).sum() for y in parts(self.net(*args)) if y.dtype != ms.int64)
+
+
+class Made(nn.Cell):
+    """Weights that are computed from the image that they are applied to."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = conv(4, 6), conv(6, 3)
+
+    def construct(self, x):
+        x = ops.relu(self.a(x))
+        weights = ops.tanh(x[:, :, :3, :3])
+        return self.b(ops.conv2d(x, weights, None, 1, "pad", 1) @ ops.ones((7, 7)) * 1.0), weights
+
+
+class Pooled(nn.Cell):
+    """Pooling between convolutions, without statistics of the batch, which the CPU computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = conv(4, 6), conv(6, 5, bias=True), conv(5, 3, 1)
+        self.most = nn.MaxPool2d(3, 2, pad_mode="pad", padding=1)
+        self.mean = nn.AvgPool2d(2, 1, pad_mode="pad", padding=1, count_include_pad=False)
+
+    def construct(self, x):
+        return self.c(ops.relu(self.mean(self.b(self.most(self.a(x))))))
+
+
+# pooling of what is not laid out, and the gradient of it
+POOL = ("max_pool", "max_pool_grad")
+# network, arguments, ops with channels first that may remain
+TRAINED = {
+    "residual": (Residual, (image(c=6),), ()),
+    "depthwise and mean": (Separable, (image(),), ()),
+    "squeeze and excite": (lambda: Excite(True), (image(c=3),), ()),
+    "dense": (Densely, (image(),), ()),
+    "branches": (Branches, (image(),), POOL),
+    "shifted": (Shifted, (image(),), ()),
+    "kept": (Kept, (image(),), ()),
+    "pools": (Pools, (image(),), POOL),
+    "pools without statistics": (Pooled, (image(),), ()),
+    "channels last before": (Last, (Tensor(array(2, 9, 7, 4)),), ()),
+    "one axis": (lambda: Rank(1), (Tensor(array(2, 3, 11)),), ()),
+    "three axes": (lambda: Rank(3), (Tensor(array(2, 3, 5, 4, 6)),), ()),
+    "bfloat16": (lambda: Half(ms.bfloat16), (image(c=6),), ()),
+    "one element": (Residual, (Tensor(array(3, 6, 1, 1)),), ("conv_weight_grad",)),
+    "no image": (Residual, (Tensor(array(0, 6, 9, 7)),), ()),
+    "made weights": (Made, (Tensor(array(6, 4, 9, 7)),), ()),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", TRAINED)
+def test_gradients_with_channels_last(name, level, training, graphs):
+    """Forward and backward pass are laid out, and give the gradients of eager mode."""
+    make, args, remain = TRAINED[name]
+    net = Trained(make()).set_train(name != "no image")
+    weights = list(net.trainable_params())
+    gradient = ms.value_and_grad(lambda *xs: net(*xs), 0, weights)
+    start = [p.value().copy() for p in net.get_parameters()]
+    want, (dx, dws) = gradient(*args)
+    for p, value in zip(net.get_parameters(), start):
+        p.set_data(value)  # the statistics too
+    got, (dx2, dws2) = ms.jit(lambda *xs: gradient(*xs), jit_level=level)(*args)
+    near = {"bfloat16": 0.3}.get(name, 1e-3)
+    for a, b in zip((want, dx, *dws), (got, dx2, *dws2), strict=True):
+        a, b = a.float().asnumpy(), b.float().asnumpy()
+        np.testing.assert_allclose(b, a, atol=near * max(1, np.abs(a).max(initial=0)))
+    found = {op: count(graphs[0], op) for op in FIRST}
+    assert all(n == 0 or op in remain for op, n in found.items()), found
+    converted = {op: count(graphs[0], f"{op}_channels_last") for op in FIRST[:3]}
+    assert all(n > 0 or op in remain for op, n in converted.items()), converted
+
+
+@needs_compiler
+def test_positions_of_maxima_are_converted(training, graphs):
+    """Where the indices are read, the op with indices takes the place of the one without."""
+    net = Trained(Pooled()).set_train(True)
+    ms.jit(lambda x: ms.grad(net, 0)(x))(image())
+    assert count(graphs[0], "max_pool_indices_channels_last") == 1
+    assert count(graphs[0], "max_pool_grad_channels_last") == 1
+    assert count(graphs[0], "max_pool_channels_last") == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("changing", [False, True])
+def test_weights_that_change_are_the_backends_choice(changing, graphs, monkeypatch):
+    replace_pass(monkeypatch, claiming(True, changing))
+    function, args, _ = trained()
+    said = explained(ms.jit(lambda *xs: function(*xs)), *args)
+    how = "laid out channels last, 1 value transposed" if changing else "with channels first"
+    assert f"4 convolutions {how}" in said, said
+
+
 # ---- what stays as it is
 # --------------------------------------------------------------------------
 
@@ -363,7 +487,6 @@ def explained(run, *args):
     return "; ".join(run.explain(*args).kernels)
 
 
-LAYOUT = DEFAULT_COSTS.layout
 BEFORE = channels_last.Cluster(6, 200 * LAYOUT.traffic_per_transpose, 200, 2)
 RULE = {
     "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),

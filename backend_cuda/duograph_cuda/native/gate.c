@@ -3,7 +3,7 @@
 
 #define MOST_ARGUMENTS 256
 
-static PyTypeObject *Gate_type, *Kernel_type;
+static PyTypeObject *Gate_type, *Kernel_type, *Computation_type;
 
 /* ---- the type Gate -------------------------------------------------------------------------------------------------- */
 
@@ -271,27 +271,32 @@ static int launched(Kernel *kernel, void **parameters) {
     return code;
 }
 
-static PyObject *Kernel_call(Kernel *kernel, PyObject *arguments, PyObject *named) {
+/* Launch on buffers, of which `result` is one more if it is not NULL; return 0 if that was possible. */
+static int launched_on(Kernel *kernel, PyObject *const *handles, Py_ssize_t count, PyObject *result) {
     uint64_t slots[MOST_ARGUMENTS];
     void *parameters[MOST_ARGUMENTS];
     Py_ssize_t n = kernel->buffers;
-    if (PyTuple_Size(arguments) != n || named)
-        return PyErr_Format(PyExc_TypeError, "%U: got %zd buffers; wanted %zd", kernel->name, PyTuple_Size(arguments), n);
-    if ((kernel->gate->holder || kernel->gate->blocked) && pass(kernel->gate)) return NULL;
+    if (count + (result != NULL) != n) {
+        PyErr_Format(PyExc_TypeError, "%U: got %zd buffers; wanted %zd", kernel->name, count, n - (result != NULL));
+        return -1;
+    }
+    if ((kernel->gate->holder || kernel->gate->blocked) && pass(kernel->gate)) return -1;
     for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *handle = PyTuple_GetItem(arguments, k);
-        if (!PyObject_TypeCheck(handle, Memory_type))
-            return PyErr_Format(PyExc_TypeError, "%U: got %R; wanted a Memory", kernel->name, handle);
+        PyObject *handle = k < count ? handles[k] : result;
+        if (!PyObject_TypeCheck(handle, Memory_type)) {
+            PyErr_Format(PyExc_TypeError, "%U: got %R; wanted a Memory", kernel->name, handle);
+            return -1;
+        }
         slots[k] = ((Memory *)handle)->pointer;
         parameters[k] = &slots[k];
     }
     for (Py_ssize_t k = 0; k < kernel->scalars; k++) parameters[n + k] = &kernel->values[k];
     int code = launched(kernel, parameters);
-    if (code) {
-        fail(kernel->gate, code, kernel->name);
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return code ? fail(kernel->gate, code, kernel->name) : 0;
+}
+
+static PyObject *Kernel_launch(Kernel *kernel, PyObject *const *handles, Py_ssize_t count) {
+    return launched_on(kernel, handles, count, NULL) ? NULL : Py_NewRef(Py_None);
 }
 
 static void Kernel_dealloc(Kernel *kernel) {
@@ -304,16 +309,74 @@ static void Kernel_dealloc(Kernel *kernel) {
     Py_DECREF(type);
 }
 
+static PyMethodDef Kernel_methods[] = {
+    {"launch", (PyCFunction)(void (*)(void))Kernel_launch, METH_FASTCALL, "Launch on these buffers, and do not wait."},
+    {NULL}};
 static PyType_Slot Kernel_slots[] = {
-    {Py_tp_doc, "A kernel with its grid and scalar arguments; calling it with buffers launches it and does not wait."},
+    {Py_tp_doc, "A kernel with its grid and scalar arguments."},
     {Py_tp_new, Kernel_new},
-    {Py_tp_call, Kernel_call},
+    {Py_tp_methods, Kernel_methods},
     {Py_tp_dealloc, Kernel_dealloc},
     {0}};
 static PyType_Spec Kernel_spec = {"duograph_cuda._native.Kernel", sizeof(Kernel), 0, Py_TPFLAGS_DEFAULT, Kernel_slots};
 
+/* ---- the type Computation ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    Kernel *kernel;
+    PyObject *pool, *what;
+    unsigned long long nbytes;
+} Computation;
+
+static PyObject *Computation_new(PyTypeObject *type, PyObject *arguments, PyObject *named) {
+    static char *names[] = {"kernel", "pool", "nbytes", "what", NULL};
+    Kernel *kernel;
+    PyObject *pool, *what;
+    unsigned long long nbytes;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O!O!KU", names, Kernel_type, &kernel, Pool_type, &pool, &nbytes,
+                                     &what))
+        return NULL;
+    Computation *made = PyObject_New(Computation, type);
+    if (!made) return NULL;
+    made->kernel = (Kernel *)Py_NewRef((PyObject *)kernel);
+    made->pool = Py_NewRef(pool);
+    made->what = Py_NewRef(what);
+    made->nbytes = nbytes;
+    return (PyObject *)made;
+}
+
+static PyObject *Computation_run(Computation *computation, PyObject *const *handles, Py_ssize_t count) {
+    PyObject *result = allocated(computation->pool, computation->nbytes, computation->what);
+    if (result && launched_on(computation->kernel, handles, count, result)) Py_CLEAR(result);
+    return result;
+}
+
+static void Computation_dealloc(Computation *computation) {
+    PyTypeObject *type = Py_TYPE((PyObject *)computation);
+    Py_DECREF((PyObject *)computation->kernel);
+    Py_DECREF(computation->pool);
+    Py_DECREF(computation->what);
+    PyObject_Free(computation);
+    Py_DECREF(type);
+}
+
+static PyMethodDef Computation_methods[] = {
+    {"run", (PyCFunction)(void (*)(void))Computation_run, METH_FASTCALL,
+     "Allocate the result, launch the kernel on these buffers and the result, and return the result."},
+    {NULL}};
+static PyType_Slot Computation_slots[] = {
+    {Py_tp_doc, "A kernel with one result, its last buffer, which each call allocates from a pool."},
+    {Py_tp_new, Computation_new},
+    {Py_tp_methods, Computation_methods},
+    {Py_tp_dealloc, Computation_dealloc},
+    {0}};
+static PyType_Spec Computation_spec = {"duograph_cuda._native.Computation", sizeof(Computation), 0, Py_TPFLAGS_DEFAULT,
+                                       Computation_slots};
+
 int gate_types(PyObject *module) {
-    return add_type(module, "Gate", &Gate_spec, &Gate_type) || add_type(module, "Kernel", &Kernel_spec, &Kernel_type);
+    return add_type(module, "Gate", &Gate_spec, &Gate_type) || add_type(module, "Kernel", &Kernel_spec, &Kernel_type) ||
+           add_type(module, "Computation", &Computation_spec, &Computation_type);
 }
 
 /* ---- the module ------------------------------------------------------------------------------------------------------- */

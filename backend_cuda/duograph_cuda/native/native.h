@@ -23,8 +23,11 @@ typedef struct {
     PyObject *weak;
 } Memory;
 
-extern PyTypeObject *Memory_type;
+extern PyTypeObject *Memory_type, *Pool_type;
 int pool_types(PyObject *module);
+
+/* Return a Memory of `nbytes` bytes from a Pool; `what` names the request in errors. */
+PyObject *allocated(PyObject *pool, unsigned long long nbytes, PyObject *what);
 
 /* ---- gate.c: entering the driver ---------------------------------------------------------------------------- */
 

@@ -36,15 +36,19 @@ struct Pool {
     unsigned long long waiting, kept;
 };
 
-PyTypeObject *Memory_type;
-static PyTypeObject *Pool_type;
+PyTypeObject *Memory_type, *Pool_type;
 
 /* ---- lists of free blocks ------------------------------------------------------------------------------------- */
 
+/* Number of the highest bit that is set; n is not 0. */
 static int top_bit(unsigned long long n) {
+#ifdef __GNUC__
+    return 63 - __builtin_clzll(n);
+#else
     int bit = 0;
     while (n >>= 1) bit++;
     return bit;
+#endif
 }
 
 static int list_of(unsigned long long size) {
@@ -98,8 +102,12 @@ static Block *find(Pool *pool, int small, unsigned long long size) {
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
+/* The last block that was joined to another: the next one to be cut takes its place. */
+static Block *spare;
+
 static Block *new_block(unsigned long long address, unsigned long long size, int small) {
-    Block *made = calloc(1, sizeof *made);
+    Block *made = spare ? memset(spare, 0, sizeof *spare) : calloc(1, sizeof *made);
+    spare = NULL;
     if (!made) {
         PyErr_NoMemory();
         return NULL;
@@ -129,7 +137,8 @@ static void join(Block *block, Block *after) {
     block->size += after->size;
     block->after = after->after;
     if (after->after) after->after->before = block;
-    free(after);
+    free(spare);
+    spare = after;
 }
 
 static void free_block(Pool *pool, Block *block) {
@@ -187,13 +196,11 @@ static PyObject *new_memory(unsigned long long pointer, unsigned long long nbyte
     return (PyObject *)made;
 }
 
-static PyObject *Pool_allocate(Pool *pool, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 2) return PyErr_Format(PyExc_TypeError, "allocate: got %zd arguments; wanted nbytes, what", count);
-    unsigned long long nbytes = PyLong_AsUnsignedLongLong(arguments[0]);
-    if (nbytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+PyObject *allocated(PyObject *of, unsigned long long nbytes, PyObject *what) {
+    Pool *pool = (Pool *)of;
     if (nbytes == 0) return new_memory(0, 0, NULL, NULL);
     if (pool->lender && pool->borrower == PyThread_get_thread_ident())
-        return PyObject_CallMethod(pool->lender, "allocate", "KO", nbytes, arguments[1]);
+        return PyObject_CallMethod(pool->lender, "allocate", "KO", nbytes, what);
     unsigned long long size = pool->caching ? (nbytes + GRANULE - 1) / GRANULE * GRANULE : nbytes;
     Block *block = pool->caching ? find(pool, nbytes <= pool->small_limit, size) : NULL;
     if (!block && pool->join && pool->waiting > pool->kept) {
@@ -203,7 +210,7 @@ static PyObject *Pool_allocate(Pool *pool, PyObject *const *arguments, Py_ssize_
         block = pool->caching ? find(pool, nbytes <= pool->small_limit, size) : NULL;
     }
     if (block) take_out(pool, block);
-    else if (!(block = segment(pool, size, nbytes, arguments[1]))) return NULL;
+    else if (!(block = segment(pool, size, nbytes, what))) return NULL;
     block->used = 1;
     if (cut(pool, block, size)) {
         block->asked = 0;
@@ -217,6 +224,13 @@ static PyObject *Pool_allocate(Pool *pool, PyObject *const *arguments, Py_ssize_
     PyObject *made = new_memory(block->address, nbytes, (PyObject *)pool, block);
     if (!made) release(pool, block);
     return made;
+}
+
+static PyObject *Pool_allocate(Pool *pool, PyObject *const *arguments, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "allocate: got %zd arguments; wanted nbytes, what", count);
+    unsigned long long nbytes = PyLong_AsUnsignedLongLong(arguments[0]);
+    if (nbytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    return allocated((PyObject *)pool, nbytes, arguments[1]);
 }
 
 /* ---- the type Pool ------------------------------------------------------------------------------------------------ */
@@ -411,7 +425,12 @@ static PyObject *Memory_borrowed(Memory *memory, void *unused) {
     return PyBool_FromLong(memory->owner && PyObject_TypeCheck(memory->owner, Memory_type));
 }
 
+static PyObject *Memory_exclusive(Memory *memory, void *unused) {
+    return PyBool_FromLong(memory->block || !memory->nbytes);
+}
+
 static PyGetSetDef Memory_getset[] = {
+    {"exclusive", (getter)Memory_exclusive, NULL, "whether no object but this handle has the memory", NULL},
     {"borrowed", (getter)Memory_borrowed, NULL, "whether the memory is that of another handle", NULL},
     {NULL}};
 static PyType_Slot Memory_slots[] = {

@@ -58,10 +58,13 @@ class LayoutCosts(NamedTuple):
             byte that is transposed at its borders.
         min_channels: the least number of output channels of a convolution, so that vectors of
             channels are full.
+        changing_weights: whether convolutions are converted whose weights may change from call to
+            call, as in training, so that kernels must rearrange them in every call.
     """
 
     traffic_per_transpose: int = 6
     min_channels: int = 16
+    changing_weights: bool = False
 
 
 class Costs(NamedTuple):

@@ -5,8 +5,10 @@
                                                 %6 = relu(%5)
                                                 %3 = transpose(%6, perm=(0, 3, 1, 2))
 
-A *cluster* is a set of nodes connected by values that can be channels-last: convolutions whose
-weights are call-invariant, pooling, elementwise ops, reductions, and movement along axes. A layout
+A *cluster* is a set of nodes connected by values that can be channels-last: convolutions, pooling,
+the gradients of both, batch statistics, elementwise ops, reductions, and movement along axes. The
+weights of the convolutions keep their layout. Weights that may change from call to call are only
+accepted if the backend wants that (`LayoutCosts.changing_weights`). A layout
 is visible in the shape: the channels-last form of a value is another value, of another shape. A
 value is transposed at most once where it enters a cluster, and at most once where a node outside
 reads it; a value with one element per channel is only reshaped. A cluster is converted as a whole.
@@ -33,18 +35,42 @@ from .context import PLAIN, PassContext
 from .matched_ops import (
     avg_pool,
     avg_pool_channels_last,
+    avg_pool_grad,
+    avg_pool_grad_channels_last,
+    batch_moments,
+    batch_products,
     concat,
     conv,
     conv_channels_last,
+    conv_input_grad,
+    conv_input_grad_channels_last,
+    conv_weight_grad,
+    conv_weight_grad_channels_last,
     max_pool,
     max_pool_channels_last,
+    max_pool_grad,
+    max_pool_grad_channels_last,
+    max_pool_indices_channels_last,
     reshape,
     transpose,
 )
 
 __all__ = ["Cluster", "convert_to_channels_last", "pays", "suits"]
 
-POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_channels_last}
+CONVOLUTIONS: dict[Op, Op] = {
+    conv: conv_channels_last,
+    conv_input_grad: conv_input_grad_channels_last,
+    conv_weight_grad: conv_weight_grad_channels_last,
+}
+POOLING: dict[Op, Op] = {
+    max_pool: max_pool_channels_last,
+    avg_pool: avg_pool_channels_last,
+    max_pool_grad: max_pool_grad_channels_last,
+    avg_pool_grad: avg_pool_grad_channels_last,
+}
+# Sums over channels, whose channels-last form is the op itself on a matrix with a column for each
+# channel -> how many of its operands are images.
+BATCH_SUMS: dict[Op, int] = {batch_moments: 1, batch_products: 2}
 
 
 class Cluster(NamedTuple):
@@ -53,8 +79,8 @@ class Cluster(NamedTuple):
     The function `pays` decides from these numbers whether the cluster is converted.
 
     Attributes:
-        convolutions: number of convolutions among the nodes.
-        traffic: bytes that the convolutions read and write, without weights.
+        convolutions: number of convolutions among the nodes, without gradients.
+        traffic: bytes that the convolutions and their gradients read and write, without weights.
         moved: bytes of the values that must be transposed at the borders of the cluster.
         borders: number of such values.
     """
@@ -110,7 +136,8 @@ class _Conversions:
         claims: cache of whether the backend has a kernel of its own for an op.
         done: converted graphs by (graph, call-invariant parameters).
         converted: the clusters that were converted.
-        rejected: reason -> number of convolutions that stay channels-first for this reason.
+        rejected: reason -> number of convolutions, without gradients, that stay channels-first for
+            this reason.
     """
 
     def __init__(self, context: PassContext) -> None:
@@ -149,6 +176,8 @@ class _Conversions:
                 f"{borders} value{'s' * (borders != 1)} transposed"
             )
         for why, count in self.rejected.items():
+            if count == 0:
+                continue  # gradients alone
             found.append(f"{_count(count)} with channels first: {why}")
         return found
 
@@ -163,14 +192,19 @@ class _Member(NamedTuple):
     Attributes:
         op, attributes: op and attributes of the new node.
         rank: number of axes of the channels-last values.
-        converts_result: whether the result is channels-last; if not, it equals the original
-            result, as for a reduction over all but the channels.
+        converts_result: whether the results are channels-last; if not, they equal the original
+            results, as for a reduction over all but the channels.
+        images: number of leading operands that are channels-last, as opposed to weights and numbers
+            per channel; None if all are.
+        flat: whether these operands are reshaped to matrices with a column for each channel.
     """
 
     op: Op
     attributes: Attributes
     rank: int
     converts_result: bool
+    images: int | None = None
+    flat: bool = False
 
 
 # ---- axes ---------------------------------------------------------------------------------------
@@ -198,6 +232,11 @@ def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
     """
     whole = _extended(shape, rank)
     return tuple([whole[a] for a in _to_last(rank)])
+
+
+def _matrix(shape: Sequence[int]) -> tuple[int, int]:
+    """Return the shape of channels-first images as a matrix with a column for each channel."""
+    return shape[0] * size_of(shape[2:]), shape[1]
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
@@ -259,6 +298,7 @@ class _Conversion:
                 self.restore(node.operands, node)
                 self.nodes.append(self.inner(node))
             else:
+                self.restore(self.weights(node, found), node)
                 self.convert(node, found)
         if graph.nodes:
             self.restore(graph.outputs, graph.nodes[-1])
@@ -282,14 +322,16 @@ class _Conversion:
             if member is not None:
                 self.members[at] = member
                 if member.converts_result:
-                    self.convertible.add(node.results[0])
+                    self.convertible.update(self.converted_results(node))
 
     def member(self, node: GraphNode) -> _Member | None:
         """Return how to compute a node in channels-last layout, or None if that is not possible."""
-        if node.op is conv:
+        if node.op in CONVOLUTIONS:
             return self.convolution(node)
         if node.op in POOLING:
             return self.pooling(node)
+        if node.op in BATCH_SUMS:
+            return self.batch_sums(node)
         last = [i for i in node.operands if i in self.convertible]
         result = self.types[node.results[0]] if node.single else None
         if not last or not isinstance(result, TensorType):
@@ -325,37 +367,78 @@ class _Conversion:
         return None
 
     def convolution(self, node: GraphNode) -> _Member | None:
-        """Return how to compute a convolution in channels-last layout.
+        """Return how to compute a convolution, or a gradient of one, in channels-last layout.
 
         Returns None if the convolution is to stay channels-first, and counts the reason, such as a
         backend without a kernel, in `_Conversions.rejected`.
         """
-        x, w = node.operands
-        walk = self.walk
-        if w not in self.invariant:
-            walk.rejected["their weights may change from call to call"] += 1
+        x, second = node.operands
+        walk, type_ = self.walk, self.tensor(x)
+        if node.op is conv_weight_grad:
+            weight, images = self.tensor(node.results[0]), 2
+        else:
+            weight, images = self.tensor(second), 1
+        changes = images == 1 and second not in self.invariant
+        if changes and not walk.costs.changing_weights:
+            walk.rejected["their weights may change from call to call"] += node.op is conv
             return None
-        weight, type_ = self.tensor(w), self.tensor(x)
         if not suits(weight, node.attributes["groups"], x in self.convertible, walk.costs):
-            walk.rejected["vectors of their channels would not be full"] += 1
+            walk.rejected["vectors of their channels would not be full"] += node.op is conv
             return None
-        last = type_.with_(_shape_last(type_.shape, type_.ndim))
-        if not walk.claimed(conv_channels_last, (last, weight), node.attributes):
-            walk.rejected["the backend has no kernel of its own for them"] += 1
+        op = CONVOLUTIONS[node.op]
+        types = [self.tensor(i) for i in node.operands]
+        if not self.claimed(op, types, images, node.attributes):
+            walk.rejected["the backend has no kernel of its own for them"] += node.op is conv
             return None
-        return _Member(conv_channels_last, node.attributes, type_.ndim, True)
+        found = _Member(op, node.attributes, type_.ndim, images == 1, images)
+        return found if self.ends(node, found) else None
 
     def pooling(self, node: GraphNode) -> _Member | None:
-        """Return how to compute a pooling op in channels-last layout, or None if impossible."""
-        (x,) = node.operands
-        # the positions of maxima have no channels-last form
-        if x not in self.convertible or not self.used.isdisjoint(node.results[1:]):
+        """Return how to compute pooling, or its gradient, in channels-last layout.
+
+        Returns None if that is impossible.
+        """
+        op, types = POOLING[node.op], [self.tensor(i) for i in node.operands]
+        if not self.convertible.issuperset(node.operands):
             return None
-        op, type_ = POOLING[node.op], self.tensor(x)
-        last = type_.with_(_shape_last(type_.shape, type_.ndim))
-        if not self.walk.claimed(op, (last,), node.attributes):
+        if self.wants_indices(node):
+            op = max_pool_indices_channels_last
+        if not self.claimed(op, types, len(types), node.attributes):
             return None
-        return _Member(op, node.attributes, type_.ndim, True)
+        return _Member(op, node.attributes, types[0].ndim, True)
+
+    def wants_indices(self, node: GraphNode) -> bool:
+        """Return whether a node is max pooling of which the indices of the maxima are read."""
+        return node.op is max_pool and not self.used.isdisjoint(node.results[1:])
+
+    def converted_results(self, node: GraphNode) -> tuple[int, ...]:
+        """Return the results that the channels-last form of a node has: all that are read."""
+        return node.results if self.wants_indices(node) else node.results[:1]
+
+    def batch_sums(self, node: GraphNode) -> _Member | None:
+        """Return how to compute sums over channels in channels-last layout, or None if impossible.
+
+        It is impossible if the backend has no kernel of its own, or no operand is channels-last.
+        """
+        images = BATCH_SUMS[node.op]
+        types = [self.tensor(i) for i in node.operands]
+        if self.convertible.isdisjoint(node.operands[:images]):
+            return None
+        flat = [t.with_(_matrix(t.shape)) for t in types[:images]]
+        if not self.walk.claimed(node.op, (*flat, *types[images:]), node.attributes):
+            return None
+        return _Member(node.op, node.attributes, types[0].ndim, False, images, True)
+
+    def claimed(
+        self, op: Op, types: Sequence[TensorType], images: int, attributes: Attributes
+    ) -> bool:
+        """Return whether the backend has its own kernel for a channels-last op.
+
+        `types` are those of the channels-first operands, of which the first `images` become
+        channels-last.
+        """
+        last = [t.with_(_shape_last(t.shape, t.ndim)) for t in types[:images]]
+        return self.walk.claimed(op, (*last, *types[images:]), attributes)
 
     # ---- which clusters -----------------------------------------------------------------------
 
@@ -366,14 +449,14 @@ class _Conversion:
         traffic: collections.Counter[int] = collections.Counter()
         for at, member in self.members.items():
             node = self.graph.nodes[at]
-            if node.op is conv:
-                key = roots[node.results[0]]
-                convolutions[key] += 1
-                sizes = [self.tensor(k).nbytes for k in (*self.read(node, member), *node.results)]
-                traffic[key] += sum(sizes)
+            if node.op in CONVOLUTIONS:
+                ends = self.ends(node, member)
+                key = roots[ends[0]]
+                convolutions[key] += node.op is conv
+                traffic[key] += sum(self.tensor(k).nbytes for k in ends)
         borders = self.borders(roots)
         chosen: dict[int, bool] = {}
-        for key, count in convolutions.items():
+        for key, count in convolutions.items():  # 0 if there are gradients alone
             moved = sum(self.tensor(i).nbytes for i in borders[key])
             cluster = Cluster(count, traffic[key], moved, len(borders[key]))
             chosen[key] = pays(cluster, self.walk.costs)
@@ -382,13 +465,11 @@ class _Conversion:
             else:
                 why = "transposes around them would cost more than is won"
                 self.walk.rejected[why] += count
-        before = frozenset(self.convertible)
-        for at in list(self.members):
-            node = self.graph.nodes[at]
-            some = next(i for i in (*node.results, *node.operands) if i in before)
-            if not chosen[roots[some or 0]]:
+        before = {at: self.ends(self.graph.nodes[at], m)[0] for at, m in self.members.items()}
+        for at, some in before.items():
+            if not chosen[roots[some]]:
                 del self.members[at]
-                self.convertible.difference_update(node.results)
+                self.convertible.difference_update(self.graph.nodes[at].results)
 
     def connected(self) -> dict[int, int]:
         """Return, for each value of a cluster, one value that represents the whole cluster.
@@ -403,16 +484,26 @@ class _Conversion:
             return i
 
         for at, member in self.members.items():
-            node = self.graph.nodes[at]
-            ends = [
-                i
-                for i in self.read(node, member)
-                if i in self.convertible or _moves(self.tensor(i).shape, member.rank)
-            ]
-            ends += node.results[:1] if member.converts_result else ()
+            ends = self.ends(self.graph.nodes[at], member)
             for i in ends:
                 parent[root(i)] = root(ends[0])
         return {i: root(i) for i in list(parent)}
+
+    def ends(self, node: GraphNode, member: _Member) -> list[int]:
+        """Return the values that connect a node to its cluster: what it reads and computes.
+
+        Operands whose elements have the same order in both layouts are left out, unless they are
+        computed in the cluster.
+        """
+        made = self.converted_results(node) if member.converts_result else ()
+        return [
+            *made,
+            *[
+                i
+                for i in self.read(node, member)
+                if i in self.convertible or _moves(self.tensor(i).shape, member.rank)
+            ],
+        ]
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
         """Return the values that must be transposed at the borders of each cluster.
@@ -435,6 +526,9 @@ class _Conversion:
                     producer = self.producers.get(i)
                     if producer is None or not _is_transpose(producer, _to_first):
                         found[roots[i]].add(i)
+            for i in filter(self.leaves, self.weights(node, member)):
+                assert i is not None
+                found[roots[i]].add(i)
         for i in filter(self.leaves, self.graph.outputs):
             found[roots[i]].add(i)
         return found
@@ -450,26 +544,45 @@ class _Conversion:
     def read(self, node: GraphNode, member: _Member) -> list[int]:
         """Return the ids of the operands that a node to be converted reads in channels-last form.
 
-        Weights of convolutions and call-invariant values are left out.
+        Call-invariant values are left out.
         """
-        operands = node.operands[:1] if node.op is conv else node.operands
+        operands = node.operands[: member.images]
         return [i for i in operands if i is not None and i not in self.invariant]
+
+    def weights(self, node: GraphNode, member: _Member) -> tuple[int | None, ...]:
+        """Return the operands that a node to be converted reads as they are, such as weights."""
+        return () if member.images is None else node.operands[member.images :]
 
     # ---- the new graph ------------------------------------------------------------------------
 
     def convert(self, node: GraphNode, member: _Member) -> None:
         """Append the channels-last form of a node to the new graph, and the transposes it needs."""
-        read = node.operands[:1] if node.op is conv else node.operands
+        read = node.operands[: member.images]
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
-        operands += node.operands[len(operands) :]
-        results = node.results
+        if member.flat:
+            operands = [None if i is None else self.matrix(i, node) for i in operands]
+        operands += self.weights(node, member)
+        results, single = node.results, node.single
         if member.converts_result:
-            r = results[0]
-            type_ = self.tensor(r)
-            results = (self.new_value(type_.with_(_shape_last(type_.shape, member.rank))),)
-            self.converted[r, member.rank] = results[0]
+            results = tuple([self.converted_value(r, member) for r in self.converted_results(node)])
+            single = len(results) == 1
         self.nodes.append(
-            GraphNode(member.op, tuple(operands), member.attributes, results, True, node.span)
+            GraphNode(member.op, tuple(operands), member.attributes, results, single, node.span)
+        )
+
+    def converted_value(self, value: int, member: _Member) -> int:
+        """Make the channels-last form of a result of `member`; return its id."""
+        type_ = self.tensor(value)
+        made = self.new_value(type_.with_(_shape_last(type_.shape, member.rank)))
+        self.converted[value, member.rank] = made
+        return made
+
+    def matrix(self, i: int, node: GraphNode) -> int:
+        """Return the id of channels-last value `i` as a matrix with a column for each channel."""
+        *lead, channels = self.tensor(i).shape
+        shape = (size_of(lead), channels)
+        return (
+            i if self.tensor(i).shape == shape else self.append(reshape, i, {"shape": shape}, node)
         )
 
     def new_value(self, type_: TensorType) -> int:

@@ -22,12 +22,17 @@ from ..ops.attention import attention_grad, self_attention, self_attention_grad
 from ..ops.attention import attention_of as attention
 from ..ops.channels_last import (
     avg_pool_channels_last,
+    avg_pool_grad_channels_last,
     conv_channels_last,
+    conv_input_grad_channels_last,
+    conv_weight_grad_channels_last,
     max_pool_channels_last,
+    max_pool_grad_channels_last,
+    max_pool_indices_channels_last,
 )
 from ..ops.collective_primitives import all_reduce
 from ..ops.comparison import equal
-from ..ops.convolution import conv
+from ..ops.convolution import conv, conv_input_grad, conv_weight_grad
 from ..ops.creation import cast_to as cast
 from ..ops.creation import constant, fill, iota
 from ..ops.elementwise import absolute, add, maximum, minimum, mul, neg, square, sub
@@ -41,7 +46,8 @@ from ..ops.movement import concat_by as concat
 from ..ops.movement import identity
 from ..ops.movement import pad_by as pad_constant
 from ..ops.movement import slice_by as strided_slice
-from ..ops.pooling import avg_pool, max_pool
+from ..ops.normalization import batch_moments, batch_products
+from ..ops.pooling import avg_pool, avg_pool_grad, max_pool, max_pool_grad
 from ..ops.shape_primitives import broadcast_to, reduce_sum, strided_copy
 from ..ops.shape_primitives import reshape_to as reshape
 from ..ops.shape_primitives import transpose_by as transpose
@@ -50,11 +56,15 @@ from ..ops.split_collectives import finish_collective, start_collective
 
 __all__ = [
     "absolute", "add", "all_gather_parts", "all_reduce", "attention", "attention_grad", "avg_pool",
-    "avg_pool_channels_last", "broadcast_to", "cast", "checked_labels", "concat", "constant",
-    "conv", "conv_channels_last", "div", "equal", "fill", "finish_collective", "gather_elements",
-    "gelu_erf", "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity", "iota", "logsigmoid",
-    "logsigmoid_grad", "matmul", "max_pool", "max_pool_channels_last", "maximum", "minimum",
-    "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_scatter_parts", "reduce_sum",
-    "reshape", "scatter_elements_add", "select", "self_attention", "self_attention_grad", "silu",
-    "silu_grad", "square", "start_collective", "strided_copy", "strided_slice", "sub", "transpose",
+    "avg_pool_channels_last", "avg_pool_grad", "avg_pool_grad_channels_last", "batch_moments",
+    "batch_products", "broadcast_to", "cast", "checked_labels", "concat", "constant", "conv",
+    "conv_channels_last", "conv_input_grad", "conv_input_grad_channels_last", "conv_weight_grad",
+    "conv_weight_grad_channels_last", "div", "equal", "fill", "finish_collective",
+    "gather_elements", "gelu_erf", "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity",
+    "iota", "logsigmoid", "logsigmoid_grad", "matmul", "max_pool", "max_pool_channels_last",
+    "max_pool_grad", "max_pool_grad_channels_last", "max_pool_indices_channels_last", "maximum",
+    "minimum", "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_scatter_parts",
+    "reduce_sum", "reshape", "scatter_elements_add", "select", "self_attention",
+    "self_attention_grad", "silu", "silu_grad", "square", "start_collective", "strided_copy",
+    "strided_slice", "sub", "transpose",
 ]  # fmt: skip

@@ -55,6 +55,10 @@ def _filter(
     return rule
 
 
+def _weight_gradient(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
+    return 2.0 * operands[1].size * math.prod(results[0].shape[1:])
+
+
 def _attention(operands: Sequence[TensorType], results: Sequence[TensorType]) -> float:
     query, key = operands[0], operands[1]
     return 4.0 * query.size * key.shape[-2]
@@ -66,7 +70,9 @@ _RULES: Mapping[str, Rule] = {
     "conv": _filter(1, lambda x, y: y[0].size),
     "conv_channels_last": _filter(1, lambda x, y: y[0].size),
     "conv_input_grad": _filter(1, lambda x, y: x[0].size),
-    "conv_weight_grad": lambda x, y: 2.0 * x[1].size * math.prod(y[0].shape[1:]),
+    "conv_input_grad_channels_last": _filter(1, lambda x, y: x[0].size),
+    "conv_weight_grad": _weight_gradient,
+    "conv_weight_grad_channels_last": _weight_gradient,
     "scaled_dot_product_attention": _attention,
     "attention": _attention,
 }

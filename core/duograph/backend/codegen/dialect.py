@@ -74,6 +74,8 @@ class Dialect:
             there is none.
         fetch: name of the function that prefetches memory; "" if there is none.
         memory: address space qualifier of device memory; "" if there is one address space.
+        narrow: float32 operators and functions that have a faster form for values that are rounded
+            to 16 bits: ``dg_exp_narrow_f32`` for "exp", ``dg_divide_narrow_f32`` for "/".
     """
 
     name: str
@@ -86,6 +88,7 @@ class Dialect:
     stream: str = "dg_stream"
     fetch: str = "dg_fetch"
     memory: str = ""
+    narrow: frozenset[str] = frozenset()
 
     def prelude(self) -> str:
         """Return the source before generated functions: the language's own and shared headers."""
@@ -129,12 +132,14 @@ class Dialect:
         """
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
-    def store(self, dtype: DType, text: str) -> str:
+    def store(self, dtype: DType, text: str, rounded: bool = False) -> str:
         """Return source that rounds a computed element to the dtype in which it is stored.
 
         `text` is the element's source. It is returned unchanged unless `dtype` is float16 or
-        bfloat16.
+        bfloat16. `rounded` says whether the value is known to need no rounding.
         """
+        if rounded and dtype is bfloat16:
+            return f"dg_upper_half_f32({text})"
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 

@@ -16,7 +16,7 @@ when it is stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ...dtype import (
     DType,
@@ -30,7 +30,9 @@ from ...dtype import (
 )  # fmt: skip
 from ...errors import DTypeError
 
-__all__ = ["Expr", "Scalars", "Number", "compute_dtype", "real_dtype", "s"]
+__all__ = [
+    "NARROW", "Expr", "Number", "Scalars", "compute_dtype", "keeps", "narrow", "real_dtype", "s",
+]  # fmt: skip
 
 Number: TypeAlias = bool | int | float | complex
 Operand: TypeAlias = "Expr | Number"
@@ -56,7 +58,8 @@ class Expr:
             name.
         dtype: dtype of the value.
         args: operand nodes.
-        value: name of an input, value of a constant, stored dtype of a cast.
+        value: name of an input, value of a constant, stored dtype of a cast; NARROW for an operator
+            or function whose error must only be small beside that of rounding to 16 bits.
     """
 
     __slots__ = ("op", "dtype", "args", "value")
@@ -225,6 +228,44 @@ def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
         f"Return the expression `{name}` of two scalars of one dtype, which the result also has."
     )
     return function
+
+
+# `Expr.value` of float32 operators and functions whose result is rounded to 16 bits.
+NARROW = "narrow"
+# Functions of which a small error of an operand makes a small error of the value.
+_SMOOTH = frozenset({
+    "+", "-", "*", "/", "neg", "abs", "exp", "tanh", "log", "log1p", "sqrt", "rsqrt",
+})  # fmt: skip
+
+
+def narrow(e: Expr) -> Expr:
+    """Return a float32 expression whose value the caller rounds to float16 or bfloat16.
+
+    Its operators and functions are marked `NARROW`, so that a dialect may compute those in its
+    `narrow` by faster instructions. Operands of comparisons, of functions that round to integers,
+    and of other functions that could make a great difference of a small error are not marked.
+    """
+    if e.dtype is not float32:
+        return e
+    if e.op == "where":
+        condition, *branches = e.args
+        return Expr("where", e.dtype, (condition, *map(narrow, branches)))
+    if e.op not in _SMOOTH:
+        return e
+    return Expr(e.op, e.dtype, tuple([narrow(a) for a in e.args]), NARROW)
+
+
+def keeps(e: Expr, dtype: DType) -> bool:
+    """Return whether a value is certain to be one of `dtype` if all its inputs are.
+
+    That is so if the expression only selects among inputs, or changes their signs.
+    """
+    if e.op == "const":
+        value = cast("float", e.value)
+        return float(dtype.np.type(value)) == value
+    if e.op == "where":
+        return all(keeps(a, dtype) for a in e.args[1:])
+    return e.op == "input" or (e.op in ("neg", "abs") and keeps(e.args[0], dtype))
 
 
 class Scalars:

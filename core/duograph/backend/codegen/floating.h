@@ -583,6 +583,8 @@ DG_FN bf16 dg_round_bf16(f32 x) {
 }
 DG_FN bf16 dg_to_bf16(f32 x) { return DG_TO_BF16(x, dg_round_bf16); }
 
+DG_FN bf16 dg_upper_half_f32(f32 x) { return (bf16)(dg_bits_f32(x) >> 16); } /* of a value that is rounded already */
+
 /* A multiplication changes the exponent's bias, and normalises subnormal numbers as well. */
 DG_FN f32 dg_widen_f16(f16 x) {
     u32 magnitude = (u32)(x & 0x7fffu) << 13;

@@ -46,6 +46,8 @@ class LoopPrinter:
         self.lines: list[str] = []
         self.depth = 1
         self.memory = f"{dialect.memory} " if dialect.memory else ""
+        # name of a value that a cast has rounded -> its stored dtype
+        self.rounded: dict[str, object] = {}
 
     def kernel(self, name: str) -> str:
         """Return the source of the kernel's whole definition, as a function called `name`."""
@@ -157,6 +159,8 @@ class LoopPrinter:
             self.line(line)
         comment = source_comment(x.node)
         self.line(f"const {SUFFIX[compute_dtype(x.dtype)]} {x.name} = {text};{comment}")
+        if x.expression.op == "cast":
+            self.rounded[x.name] = x.expression.value
 
     def store(self, x: ir.Store) -> None:
         target = f"{x.target}[{x.at}]"
@@ -169,7 +173,8 @@ class LoopPrinter:
             text = print_expression(self.dialect, total)[1]
         only = "if (lane == 0) " if x.lane_zero else ""
         comment = source_comment(x.node) if x.node is not None else ""
-        self.line(f"{only}{target} = {self.dialect.store(x.dtype, text)};{comment}")
+        rounded = self.rounded.get(text) is x.dtype
+        self.line(f"{only}{target} = {self.dialect.store(x.dtype, text, rounded)};{comment}")
 
     def assign(self, x: ir.Assign) -> None:
         text = x.value

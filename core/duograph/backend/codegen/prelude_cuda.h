@@ -86,6 +86,52 @@ DG_FN f32 dg_cvt_f32(u16 x) {
 #define DG_FROM_F16(x, by) dg_cvt_f32(x)
 #endif
 
+/* ---- functions whose results are rounded to 16 bits: relative errors below 2^-17 ----------------------- */
+
+/* By approximate instructions, with errors of 2^-22 at most (PTX ISA, "Floating Point Instructions"). */
+#ifdef DG_EMULATED /* errors of -1 to 2 units in the last place, as a device may have */
+DG_FN f32 dg_off_f32(f32 y) {
+    const u32 bits = __float_as_uint(y), size = bits & 0x7fffffffu;
+    if (size < 0x00800000u || size >= 0x7f7ffff0u) return y;
+    return __uint_as_float(bits - 1u + ((bits * 2654435761u) >> 30));
+}
+DG_FN f32 dg_power_near_f32(f32 x) { return dg_off_f32(exp2f(x)); }
+DG_FN f32 dg_reciprocal_near_f32(f32 x) { return dg_off_f32(1.0f / x); }
+DG_FN f32 dg_divide_narrow_f32(f32 x, f32 y) { return dg_off_f32(x / y); }
+#else
+DG_FN f32 dg_power_near_f32(f32 x) {
+    f32 r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+DG_FN f32 dg_reciprocal_near_f32(f32 x) {
+    f32 r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+DG_FN f32 dg_divide_narrow_f32(f32 x, f32 y) {
+    f32 r;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+    return r;
+}
+#endif
+
+/* The square of 2^(x/2 log2(e)): so subnormal results need no code of their own. The product x log2(e), of 127 at most, is
+ * rounded to 24 bits, hence the bound on the error. */
+DG_FN f32 dg_exp_narrow_f32(f32 x) {
+    const f32 root = dg_power_near_f32(x * 0.72134752f);
+    return root * root;
+}
+/* 1 - 2 / (1 + e^2a) for a = |x|; a polynomial where that would cancel */
+DG_FN f32 dg_tanh_narrow_f32(f32 x) {
+    const f32 a = __uint_as_float(__float_as_uint(x) & 0x7fffffffu), z = a * a;
+    const f32 far = __fmaf_rn(-2.0f, dg_reciprocal_near_f32(1.0f + dg_power_near_f32(a * 2.885390082f)), 1.0f);
+    f32 q = __fmaf_rn(-4.77942e-2f, z, 1.3277629e-1f);
+    q = __fmaf_rn(q, z, -3.3331882e-1f);
+    const f32 near = __fmaf_rn(q * z, a, a);
+    return __uint_as_float(__float_as_uint(a < 0.4f ? near : far) | (__float_as_uint(x) & 0x80000000u));
+}
+
 #define DG_SQRT_F32 sqrtf
 #define DG_SQRT_F64 sqrt
 /* the built-in function of that name, for float32 (rounding, fmod) and for float64 */

@@ -23,7 +23,7 @@ from typing import cast
 from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 from ...errors import DTypeError
 from .dialect import SUFFIX, Dialect
-from .expression import Expr, compute_dtype, s
+from .expression import NARROW, Expr, compute_dtype, narrow, s
 
 __all__ = ["is_heavy", "print_expression", "print_function", "trace_scalar"]
 
@@ -65,8 +65,9 @@ def trace_scalar(
         result: stored dtype of the result. The expression is cast to `compute_dtype(result)`.
     """
     operands = [Expr("input", compute_dtype(d), (), name) for name, d in inputs]
-    value = rule(s, *operands, **attributes)
-    return s.cast(value, compute_dtype(result))
+    real = compute_dtype(result)
+    value = s.cast(rule(s, *operands, **attributes), real)
+    return value if real is result else narrow(value)
 
 
 class _Printer:
@@ -195,6 +196,8 @@ class _Printer:
             if dtype.is_complex:
                 return f"dg_select_{SUFFIX[dtype]}({self.text(c)}, {self.text(x)}, {self.text(y)})"
             return f"{self.inner(c)} ? {self.branch(x)} : {self.branch(y)}"
+        if e.value is NARROW and op in self.dialect.narrow:
+            return f"dg_{'divide' if op == '/' else op}_narrow_f32({self.arguments(e)})"
         operand = e.args[0].dtype
         if operand.is_complex and op in ("+", "-", "*", "/", "==", "!=", "neg"):
             name = {"+": "add", "-": "sub", "*": "mul", "/": "div", "==": "equal", "!=": "equal"}

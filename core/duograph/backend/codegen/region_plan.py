@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -50,7 +50,7 @@ from ...ir.loops import (
 )
 from ...op import Op
 from ...types import TensorType
-from .expression import Expr, compute_dtype, constant, s
+from .expression import Expr, compute_dtype, constant, keeps, narrow, s
 from .scalar_kernels import parameter_names
 
 if TYPE_CHECKING:
@@ -221,11 +221,15 @@ class RegionPlan(NamedTuple):
 
 
 def expression_of(
-    op: Op, operands: Sequence[Expr], attributes: Mapping[str, object], result: DType
+    op: Op,
+    operands: Sequence[Expr],
+    dtypes: Collection[DType],
+    attributes: Mapping[str, object],
+    result: DType,
 ) -> Expr:
     """Return the scalar expression of an elementwise op, rounded to the dtype `result`.
 
-    `operands` are the expressions of its operands.
+    `operands` are the expressions of its operands, `dtypes` their stored dtypes.
     """
     assert op.scalar_rule is not None
     real = operands[-1].dtype
@@ -234,7 +238,13 @@ def expression_of(
         k: constant(v, real) if k in parameters and isinstance(v, (int, float)) else v
         for k, v in attributes.items()
     }
-    return s.cast(op.scalar_rule(s, *operands, **values), result)
+    value = op.scalar_rule(s, *operands, **values)
+    if compute_dtype(result) is result:
+        return s.cast(value, result)
+    value = s.cast(value, compute_dtype(result))
+    if set(dtypes) == {result} and keeps(value, result):
+        return value  # nothing is left to round
+    return s.cast(narrow(value), result)
 
 
 _AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered | None]
@@ -426,7 +436,8 @@ class _Planner:
             if op.is_view:
                 expression = exprs[0]
             else:
-                expression = expression_of(op, exprs, attributes, type_.dtype)
+                dtypes = [self.types[i].dtype for i in operands]
+                expression = expression_of(op, exprs, dtypes, attributes, type_.dtype)
             stage = max((self.known[u].stage for u in uses), default=0)
             made = Computed(name, node, expression, type_.dtype, row, stage, uses)
         self.names[result] = name

@@ -168,14 +168,7 @@ class GridBackend(Backend):
         sizes = [r.nbytes for r in results] + list(plan.scratch)
         in_order = tuple(range(n_operands + 1))
         if single and len(steps) == 1 and len(sizes) == 1 and steps[0][1] == in_order:
-            run, nbytes = steps[0][0], sizes[0]
-
-            def simple(*operands: Handle) -> Handle:
-                out = allocate(nbytes, name)
-                run(*operands, out)
-                return out
-
-            return simple
+            return device.computing(steps[0][0], sizes[0], name)
 
         # RECORD is -1, so the record comes as the last handle
         watched = any(RECORD in launch.buffers for launch in plan.launches)

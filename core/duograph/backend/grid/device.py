@@ -141,6 +141,21 @@ class GridDevice:
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
+    def computing(self, run: Callable[..., None], nbytes: int, what: str) -> Callable[..., Handle]:
+        """Return a function that allocates a result, launches a kernel and returns the result.
+
+        `run` is a function that `launcher` returned, perhaps wrapped. The new function takes all
+        handles but the last, which is the result, of `nbytes` bytes; `what` names the op in errors.
+        """
+        allocate = self.allocate
+
+        def computed(*operands: Handle) -> Handle:
+            out = allocate(nbytes, what)
+            run(*operands, out)
+            return out
+
+        return computed
+
     def matmul(self, problem: Matmul) -> Launch | None:
         """Return the launch of a matmul kernel that this device has of its own, or None.
 

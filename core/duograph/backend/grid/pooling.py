@@ -1,6 +1,7 @@
 """Pooling kernels for GPU-style devices: max and average pooling and their gradients.
 
-They support 1 to 3 spatial axes. Each result element is computed from its window of the input, each
+They support 1 to 3 spatial axes, and channels as axis 1 or, on GPUs, as the last axis. Each result
+element is computed from its window of the input, each
 element of a gradient from the windows that contain it. On a CPU, max_pool's gradient is instead
 accumulated window by window. `GridBackend` finds the builders in the kernel table.
 """
@@ -25,26 +26,33 @@ __all__: list[str] = []
 GROUPS = 64
 
 
+def _layout(type_: TensorType, last: bool) -> tuple[int, int, tuple[int, ...]]:
+    """Return (number of images, number of channels, spatial sizes) of a tensor of images.
+
+    `last` says whether the channels are the last axis.
+    """
+    n, *others = type_.shape
+    if last:
+        return n, others[-1], tuple(others[:-1])
+    return n, others[0], tuple(others[1:])
+
+
 class _Windows:
     """Writes a pooling kernel that runs some statements per result element, over 1 to 3 axes.
 
-    `sizes` and `out` are the spatial sizes of the source and of the result; `total` is the number
-    of result elements.
+    `source` and `out` are the types of the tensor that is read and of the result; `last` says
+    whether their channels are the last axis.
     """
 
     def __init__(
-        self,
-        device: GridDevice,
-        name: str,
-        sizes: Sequence[int],
-        out: Sequence[int],
-        total: int,
-        extent: int,
+        self, device: GridDevice, name: str, source: TensorType, out: TensorType, last: bool
     ) -> None:
-        self.device = device
-        self.k = Kernel(device, name, extent)
-        self.axes = range(len(sizes))
-        self.sizes, self.out, self.total = sizes, out, total
+        self.device, self.last = device, last
+        self.k = Kernel(device, name, max(source.size, out.size))
+        _, self.channels, self.sizes = _layout(source, last)
+        _, _, self.out = _layout(out, last)
+        self.axes = range(len(self.sizes))
+        self.total = out.size
 
     def numbers(self, **given: Sequence[int]) -> None:
         """Declare kernel arguments: sizes ``size0`` ... of the source, ``to0`` ... of the result.
@@ -53,6 +61,8 @@ class _Windows:
         ``stride1``).
         """
         self.k.number("n", self.total)
+        if self.last:
+            self.k.number("channels", self.channels)
         for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
             self.k.numbers(name, values)
 
@@ -60,14 +70,26 @@ class _Windows:
         """Return the C lines that define the position of result element i in its image.
 
         They define the variables ``o0``, ``o1`` ... (the position) and ``base`` (the offset of the
-        source image).
+        first element of the element's channel in the source image).
         """
         found, rest = [], "i"
+        if self.last:
+            found, rest = ["const ix line = i / channels, c = i - line * channels;"], "line"
         for a in reversed(self.axes):
             found += [f"const ix q{a} = {rest} / to{a};", f"const ix o{a} = {rest} - q{a} * to{a};"]
             rest = f"q{a}"
         planes = " * ".join(f"size{a}" for a in self.axes)
-        return [*found, f"const ix base = {rest} * ({planes});"]
+        base = f"{rest} * ({planes})"
+        return [
+            *found,
+            f"const ix base = {base} * channels + c;" if self.last else f"const ix base = {base};",
+        ]
+
+    def element(self, buffer: str, place: str) -> str:
+        """Return the C expression of the element of `buffer` at offset `place` in its channel."""
+        return (
+            f"{buffer}[base + ({place}) * channels]" if self.last else f"{buffer}[base + {place}]"
+        )
 
     def flat(self, names: Sequence[str]) -> str:
         """Return the C expression for an element's offset in its image (one channel).
@@ -83,12 +105,13 @@ class _Windows:
 class _Covering(_Windows):
     """Writes the kernel of a pooling gradient on a GPU: one work item per element of the input.
 
-    A work item sums over the windows that cover its element, in order, in several planes (image
-    and channel) one after the other. The sizes of the window are constants in the source, so that
-    compilers replace the divisions and unroll the loops.
+    A work item sums over the windows that cover its element, in order, in several planes one after
+    the other. A plane is a channel of an image, or with channels last a whole image. The sizes of
+    the window are constants in the source, so that compilers replace the divisions and unroll the
+    loops.
 
-    In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset in the plane,
-    ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
+    In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset among the elements
+    of one channel, ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
     """
 
     def __init__(
@@ -98,11 +121,14 @@ class _Covering(_Windows):
         dout: TensorType,
         out: TensorType,
         window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int]],
+        last: bool,
         indices: DType | None = None,
     ) -> None:
-        extent = max(dout.size, out.size)
-        super().__init__(device, name, dout.shape[2:], out.shape[2:], out.size, extent)
-        self.window, self.plane = window, out.shape[:2]
+        super().__init__(device, name, dout, out, last)
+        self.window = window
+        # a work item computes one element, of one channel or of all, in several planes
+        images, channels, _ = _layout(out, last)
+        self.planes, self.together = (images, channels) if last else (images * channels, 1)
         # unsigned divisions are faster
         self.counter = "u32" if self.k.index is int32 else "u64"
         self.k.read("dout", dout.dtype, 0)
@@ -132,9 +158,11 @@ class _Covering(_Windows):
         contribution of one window to it.
         """
         k, (kernel, stride, padding, dilation) = self.k, self.window
-        planes, cells = math.prod(self.plane), math.prod(self.out)
+        planes, cells = self.planes, math.prod(self.out) * self.together
         k.number("planes", planes)
         k.number("cells", cells)
+        if self.last:
+            k.number("channels", self.channels)
         k.number("windows", math.prod(self.sizes))
         k.numbers("size", self.sizes)
         k.numbers("to", self.out)
@@ -144,7 +172,14 @@ class _Covering(_Windows):
                 f"low{a} = {padding[a][0]}, apart{a} = {dilation[a]}, "
                 f"span{a} = {(kernel[a] - 1) * dilation[a]} }};"
             )
-        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= cells) return;")
+        k.line("const ix item = (ix)DG_ITEM(0);", "if (item >= cells) return;")
+        if self.last:
+            k.line(
+                f"const ix at = (ix)(({self.counter})item / ({self.counter})channels);",
+                "const ix c = item - at * channels;",
+            )
+        else:
+            k.line("const ix at = item;")
         rest = "at"
         for a in reversed(self.axes[1:]):
             k.line(
@@ -163,11 +198,12 @@ class _Covering(_Windows):
             k.line(f"if (x{a} > last{a} || x{a} >= size{a}) continue;")
             if dilation[a] > 1:
                 k.line(f"if ((near{a} - ({self.counter})(x{a} * stride{a})) % apart{a}) continue;")
-        k.line(f"const ix from = plane * windows + {self.flat([f'x{a}' for a in self.axes])};")
+        place = f"plane * windows + {self.flat([f'x{a}' for a in self.axes])}"
+        k.line(f"const ix from = {f'({place}) * channels + c' if self.last else place};")
         k.line(*lines)
         for _ in self.axes:
             k.close()
-        k.line(f"out[plane * cells + at] = {_stored(self.device, dtype, 'total')};")
+        k.line(f"out[plane * cells + item] = {_stored(self.device, dtype, 'total')};")
         k.close()
         size = min(self.device.group, 256)
         groups = ceil_div(cells, size)
@@ -195,14 +231,52 @@ def max_pool(
 
     Returns None for complex elements, or for more than 3 spatial axes.
     """
-    (x,), (out, _) = types, results
+    return _max_pool(device, types, results, False, kernel, stride, padding, dilation)
+
+
+@kernel("max_pool_channels_last", "max_pool_indices_channels_last")
+def max_pool_channels_last(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+) -> Plan | None:
+    """Return the launch plan of max pooling with channels last, with or without the indices.
+
+    Returns None on a CPU, for complex elements, or for more than 3 spatial axes.
+    """
+    if device.serial:
+        return None
+    return _max_pool(device, types, results, True, kernel, stride, padding, dilation)
+
+
+def _max_pool(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    last: bool,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+) -> Plan | None:
+    """Return the launch plan of max pooling; a second result receives the indices of the maxima.
+
+    `last` says whether the channels are the last axis; the other arguments are those of a builder.
+    """
+    (x,), out = types, results[0]
     if not _real(x.dtype) or len(x.shape) > 5:
         return None
-    w = _Windows(device, "max_pool", x.shape[2:], out.shape[2:], out.size, max(x.size, out.size))
+    w = _Windows(device, "max_pool", x, out, last)
     k, type_ = w.k, element(x.dtype)
     k.read("x", x.dtype, 0)
     k.write("values", x.dtype, 1)
-    k.write("indices", int64, 2)
+    if len(results) > 1:
+        k.write("indices", int64, 2)
     w.numbers(window=kernel, stride=stride, low=[low for low, _ in padding], apart=dilation)
     body = [*w.place(), "ix found = -1;", f"{type_} best = 0;"]
     for a in w.axes:
@@ -211,11 +285,11 @@ def max_pool(
         body.append(f"if (x{a} < 0 || x{a} >= size{a}) continue;")
     body += [
         f"const ix at = {w.flat([f'x{a}' for a in w.axes])};",
-        f"const {type_} v = ({type_}){device.dialect.load(x.dtype, 'x[base + at]')};",
+        f"const {type_} v = ({type_}){device.dialect.load(x.dtype, w.element('x', 'at'))};",
         "if (found < 0 || (!(v <= best) && best == best)) { best = v; found = at; }",
         "}" * len(w.axes),
-        "indices[i] = found;",
-        "values[i] = found < 0 ? 0 : x[base + found];",
+        *(["indices[i] = found;"] if len(results) > 1 else []),
+        f"values[i] = found < 0 ? 0 : {w.element('x', 'found')};",
     ]
     return Plan((each_launch(device, k, out.size, _block(body), independent=False),))
 
@@ -290,10 +364,51 @@ def avg_pool(
 
     Returns None for elements that are not floats, or for more than 3 spatial axes.
     """
+    window = (kernel, stride, padding, count_include_pad, divisor)
+    return _avg_pool(device, types, results, False, *window)
+
+
+@kernel("avg_pool_channels_last")
+def avg_pool_channels_last(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Return the launch plan of average pooling with channels last.
+
+    Returns None on a CPU, for elements that are not floats, or for more than 3 spatial axes.
+    """
+    if device.serial:
+        return None
+    window = (kernel, stride, padding, count_include_pad, divisor)
+    return _avg_pool(device, types, results, True, *window)
+
+
+def _avg_pool(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    last: bool,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Return the launch plan of average pooling.
+
+    `last` says whether the channels are the last axis; the other arguments are those of a builder.
+    """
     (x,), (out,) = types, results
     if not x.dtype.is_floating or len(x.shape) > 5:
         return None
-    w = _Windows(device, "avg_pool", x.shape[2:], out.shape[2:], out.size, max(x.size, out.size))
+    w = _Windows(device, "avg_pool", x, out, last)
     k = w.k
     k.read("x", x.dtype, 0)
     k.write("out", x.dtype, 1)
@@ -309,7 +424,7 @@ def avg_pool(
         body.append(f"if (x{a} < 0 || x{a} >= size{a}) continue;")
     place = w.flat([f"x{a}" for a in w.axes])
     body += [
-        f"total += {device.dialect.load(x.dtype, f'x[base + {place}]')};",
+        f"total += {device.dialect.load(x.dtype, w.element('x', place))};",
         "}" * len(w.axes),
         f"out[i] = {_stored(device, x.dtype, mean)};",
     ]
@@ -334,20 +449,60 @@ def avg_pool_grad(
     Each input element's gradient is the sum over the windows that contain it. Returns None for
     elements that are not floats, or for more than 3 spatial axes.
     """
+    window = (kernel, stride, padding, count_include_pad, divisor)
+    return _avg_pool_grad(device, types, results, False, *window)
+
+
+@kernel("avg_pool_grad_channels_last")
+def avg_pool_grad_channels_last(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Return the launch plan of average pooling's gradient with channels last.
+
+    Returns None on a CPU, for elements that are not floats, or for more than 3 spatial axes.
+    """
+    if device.serial:
+        return None
+    window = (kernel, stride, padding, count_include_pad, divisor)
+    return _avg_pool_grad(device, types, results, True, *window)
+
+
+def _avg_pool_grad(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    last: bool,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    count_include_pad: bool,
+    divisor: int,
+) -> Plan | None:
+    """Return the launch plan of average pooling's gradient.
+
+    `last` says whether the channels are the last axis; the other arguments are those of a builder.
+    """
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
         return None
     one = (1,) * len(kernel)
     if not device.serial:
-        by = _Covering(device, "avg_pool_grad", dout, out, (kernel, stride, padding, one))
+        by = _Covering(device, "avg_pool_grad", dout, out, (kernel, stride, padding, one), last)
         count = _counted(by, kernel, padding, count_include_pad, divisor)
         cells = _cells(by.axes, "to", "x") if count == "cells" else []
         acc, _ = _mean(dout.dtype, count)
         share = f"total += {device.dialect.load(dout.dtype, 'dout[from]')} / ({acc})({count});"
         return Plan((by.launch(f"{acc} total = 0;", [*cells, share], dout.dtype),))
-    w = _Windows(
-        device, "avg_pool_grad", dout.shape[2:], out.shape[2:], out.size, max(dout.size, out.size)
-    )
+    w = _Windows(device, "avg_pool_grad", dout, out, last)
     k = w.k
     k.read("dout", dout.dtype, 0)
     k.write("out", dout.dtype, 1)
@@ -392,17 +547,7 @@ def max_pool_grad(
     if not _real(dout.dtype) or len(out.shape) > 5:
         return None
     if not device.serial:
-        window = (kernel, stride, padding, dilation)
-        w = _Covering(device, "max_pool_grad", dout, out, window, indices.dtype)
-        acc = element(dout.dtype)
-        value = device.dialect.load(dout.dtype, "dout[from]")
-        total = (
-            f"total + {value}"
-            if dout.dtype.is_floating
-            else added(device, dout.dtype, "total", value)
-        )
-        line = f"if (indices[from] == at) total = {total};"
-        return Plan((w.launch(f"{acc} total = 0;", [line], dout.dtype),))
+        return _covering_maxima(device, types, out, False, (kernel, stride, padding, dilation))
     planes = dout.shape[0] * dout.shape[1]
     flat = (planes, out.size // max(planes, 1))
     lines = Lines(device, "max_pool_grad", flat, 1, max(out.size, dout.size))
@@ -418,3 +563,48 @@ def max_pool_grad(
     k.line(f"if (at >= 0 && at < n) out[from + at] = {value};")
     k.close()
     return Plan((fill_launch(device, out, 0, 2), lines.end()))
+
+
+@kernel("max_pool_grad_channels_last")
+def max_pool_grad_channels_last(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+) -> Plan | None:
+    """Return the launch plan of max_pool's gradient with channels last.
+
+    Returns None on a CPU, for complex elements, or for more than 3 spatial axes.
+    """
+    (dout, _), (out,) = types, results
+    if device.serial or not _real(dout.dtype) or len(out.shape) > 5:
+        return None
+    return _covering_maxima(device, types, out, True, (kernel, stride, padding, dilation))
+
+
+def _covering_maxima(
+    device: GridDevice,
+    types: Types,
+    out: TensorType,
+    last: bool,
+    window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int]],
+) -> Plan:
+    """Return the launch plan of max_pool's gradient on a GPU.
+
+    `last` says whether the channels are the last axis; `window` has the kernel, stride, padding and
+    dilation.
+    """
+    dout, indices = types
+    w = _Covering(device, "max_pool_grad", dout, out, window, last, indices.dtype)
+    acc = element(dout.dtype)
+    value = device.dialect.load(dout.dtype, "dout[from]")
+    total = (
+        f"total + {value}" if dout.dtype.is_floating else added(device, dout.dtype, "total", value)
+    )
+    line = f"if (indices[from] == at) total = {total};"
+    return Plan((w.launch(f"{acc} total = 0;", [line], dout.dtype),))

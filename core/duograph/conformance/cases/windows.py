@@ -10,7 +10,16 @@ import numpy as np
 
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
 from ...ops.adaptive_pooling import adaptive_avg, adaptive_max
-from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
+from ...ops.channels_last import (
+    avg_pool_channels_last,
+    avg_pool_grad_channels_last,
+    conv_channels_last,
+    conv_input_grad_channels_last,
+    conv_weight_grad_channels_last,
+    max_pool_channels_last,
+    max_pool_grad_channels_last,
+    max_pool_indices_channels_last,
+)
 from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias
 from ...ops.convolution_functions import fold, unfold
 from ...ops.pooling import (
@@ -205,29 +214,40 @@ def max_pools(make: Make) -> Iterator[Sample]:
         yield Sample((array,), common, kind, kind != "noncontiguous")
 
 
-def last(samples: Samples) -> Samples:
+def last(samples: Samples, images: int = 1) -> Samples:
     """Return a function that yields the samples of `samples` with channels last.
 
-    The channel axis of the first argument moves from position 1 to the end; other
+    The channel axis of the first `images` arguments moves from position 1 to the end; other
     arguments are unchanged.
     """
 
     def moved(make: Make) -> Iterator[Sample]:
         for sample in samples(make):
-            x, *others = sample.args
-            yield dataclasses.replace(sample, args=(np.moveaxis(x, 1, -1), *others))
+            args = [np.moveaxis(x, 1, -1) for x in sample.args[:images]]
+            yield dataclasses.replace(sample, args=(*args, *sample.args[images:]))
 
     return moved
 
 
-def last_of(oracle: Oracle) -> Oracle:
-    """Return a channels-last test oracle that calls a channels-first NumPy function."""
+def last_of(oracle: Oracle, images: int = 1, results: int = 1) -> Oracle:
+    """Return a channels-last test oracle that calls a channels-first NumPy function.
 
-    def found(x: Array, *others: Array, **attributes: object) -> Array:
-        y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
-        return np.moveaxis(y[0] if isinstance(y, tuple) else y, 1, -1)
+    The first `images` operands are channels-last, and so are the results, of which the first
+    `results` are returned.
+    """
+
+    def found(*args: Array, **attributes: object) -> Array | tuple[Array, ...]:
+        moved = [np.moveaxis(x, -1, 1) for x in args[:images]]
+        made = oracle(*moved, *args[images:], **attributes)
+        ys = made if isinstance(made, tuple) else (made,)
+        last = tuple([np.moveaxis(y, 1, -1) for y in ys[:results]])
+        return last[0] if results == 1 else last
 
     return found
+
+
+def conv_weight_last_of(x: Array, dout: Array, **common: Any) -> Array:
+    return conv_weight_of(np.moveaxis(x, -1, 1), np.moveaxis(dout, -1, 1), **common)
 
 
 def max_pool_of(
@@ -453,6 +473,54 @@ CASES = [
         ],
     ),
     OpCase(
+        conv_input_grad_channels_last,
+        last(convolutions("input")),
+        oracle=last_of(conv_input_of),
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (
+                    np.ones((1, 4, 4, 3), np.float32),
+                    np.ones((2, 3, 3, 3), np.float32),
+                    (1, 3, 4, 4),
+                    (1, 1),
+                    ((0, 0), (0, 0)),
+                    (1, 1),
+                    1,
+                ),
+                ValueError,
+                r"dout of shape \(1, 3, 4, 4\); wanted \(1, 2, 2, 2\)",
+            )
+        ],
+    ),
+    OpCase(
+        conv_weight_grad_channels_last,
+        last(convolutions("weight"), 2),
+        oracle=conv_weight_last_of,
+        tol=TOL,
+        grad_tol=GRAD_TOL,
+        why=WHY,
+        without=NO_CONV,
+        errors=[
+            Bad(
+                (
+                    np.ones((1, 4, 4, 3), np.float32),
+                    np.ones((1, 4, 4, 3), np.float32),
+                    (2, 3, 3, 3),
+                    (1, 1),
+                    ((0, 0), (0, 0)),
+                    (1, 1),
+                    1,
+                ),
+                ValueError,
+                "wanted",
+            )
+        ],
+    ),
+    OpCase(
         conv_with_bias,
         convolutions("bias"),
         dtypes=REAL,
@@ -561,6 +629,43 @@ CASES = [
         errors=[
             Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "kernel of 5"),
             Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
+        ],
+    ),
+    OpCase(
+        max_pool_indices_channels_last,
+        last(max_pools),
+        oracle=last_of(max_pool_of, results=2),
+        without=NO_POINT,
+        errors=[
+            Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "kernel of 5"),
+            Bad((IMAGINARY, (1,), (1,), ((0, 0),), (1,)), TypeError, "complex64"),
+        ],
+    ),
+    OpCase(
+        max_pool_grad_channels_last,
+        last(max_pool_grads, 2),
+        oracle=last_of(max_pool_grad_of, 2),
+        grad=(0,),
+        without=NO_POINT,
+        errors=[
+            Bad((IMAGINARY, INDICES, (1, 4, 3), *POINT), TypeError, "complex64"),
+            Bad(
+                (np.ones((1, 3, 4)), INDICES, (1, 4, 5), *POINT), ValueError, r"spatial axes \(5,\)"
+            ),
+        ],
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        why="several cotangents meet in one element",
+    ),
+    OpCase(
+        avg_pool_grad_channels_last,
+        last(avg_pools(True)),
+        oracle=last_of(avg_pool_grad_of),
+        without=NO_POINT,
+        dtypes=FLOATING,
+        tol={float16: 1e-2, bfloat16: 1e-1},
+        why="as for avg_pool_grad",
+        errors=[
+            Bad((IMAGINARY, (1, 4, 3), (1,), (1,), ((0, 0),), True, 0), TypeError, "complex64")
         ],
     ),
     OpCase(
