@@ -218,6 +218,8 @@ def _attributes_problem(made: Backend, spec: BackendSpec) -> str | None:
         ops = getattr(made, name)
         if not isinstance(ops, Set) or not all(isinstance(op, str) for op in ops):
             return f"{owner}.{name} is {shown_value(ops)}; wanted a frozenset of op names"
+    if not isinstance(made.symbolic_sizes, bool):
+        return f"{owner}.symbolic_sizes is {shown_value(made.symbolic_sizes)}; wanted a bool"
     rules = made.decompositions
     if not isinstance(rules, Mapping) or not all(
         isinstance(op, str) and callable(rule) for op, rule in rules.items()
@@ -424,6 +426,8 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
         return LinkedProgram(found)
     if not callable(found.run) or not (found.bind is None or callable(found.bind)):
         raise BackendError("returned a LinkedProgram whose run or bind is no function")
+    if not (found.at is None or callable(found.at)):
+        raise BackendError("returned a LinkedProgram whose at is no function")
     given = found.donations
     if given is not None and not (
         isinstance(given, Mapping)
