@@ -75,6 +75,7 @@ class CPU(Backend):
     name = "CPU"
     dtypes = (*ALL, *STORAGE)
     epilogues = EPILOGUE_OPS
+    symbolic_sizes = True
 
     def devices(self) -> list[DeviceInfo]:
         """Describe the one CPU device: processor, number of threads and instruction set."""

@@ -20,6 +20,7 @@ from . import memory
 from ._native import ffi, lib
 from .kernels import kernel
 from .native_call import LIST, Native, NativeCall, keep, list_call
+from .sized_structs import refuse_sizes
 
 if TYPE_CHECKING:
     from typing import Any
@@ -50,6 +51,7 @@ __attribute__((visibility("default"))) int dg_custom(void **args, int64_t begin,
 @kernel("custom", "custom_effect")
 def custom(types: Types, results: Types, *, kernel: Any) -> NativeCall | None:
     """Return the prepared call of a user's kernel; None if it has no C source and no library."""
+    refuse_sizes("a custom kernel", *types, *results)
     if kernel.library is not None:
         return _library_call(kernel, types, results)
     if "c" not in kernel.sources:

@@ -20,7 +20,9 @@ from duograph.backend.codegen.scalar_kernels import (
 
 from . import memory
 from ._native import ffi, lib
+from .kernels import plan
 from .native_call import Native, NativeCall
+from .sized_structs import has_sizes, unsized
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import HandleFunction
@@ -51,24 +53,17 @@ def prepare_plan(
         sizes, steps = [result.size], [[1 if result.size == 0 else 0] for _ in types]
         if result.size == 1:
             steps = [[1] for _ in types]
-    plan = ffi.new("dg_elementwise_plan *")
-    plan.row = row
-    plan.n = result.size
-    plan.row_length = sizes[-1]
-    plan.grain = grain_of(bool(heavy))
-    plan.moving = sum((s[-1] != 0) << k for k, s in enumerate(steps))
-    plan.operands = len(types)
-    plan.outer = len(sizes) - 1
-    for k, t in enumerate(types):
-        plan.itemsizes[k] = t.dtype.itemsize
-        for axis, step in enumerate(steps[k][:-1]):
-            plan.steps[k][axis] = step * t.dtype.itemsize
-    plan.itemsizes[len(types)] = result.dtype.itemsize
-    for axis, n in enumerate(sizes[:-1]):
-        plan.sizes[axis] = n
-    for k, value in enumerate(parameters):
-        plan.parameters[k] = value
-    return plan
+    return plan(
+        "dg_elementwise_plan",
+        row=row, n=result.size, row_length=sizes[-1], grain=grain_of(bool(heavy)),
+        moving=sum((s[-1] != 0) << k for k, s in enumerate(steps)),
+        operands=len(types), outer=len(sizes) - 1,
+        itemsizes=[t.dtype.itemsize for t in (*types, result)], sizes=sizes[:-1],
+        steps=[
+            [step * t.dtype.itemsize for step in own[:-1]] for own, t in zip(steps, types)
+        ],
+        parameters=list(parameters),
+    )  # fmt: skip
 
 
 def prepare_elementwise(
@@ -85,15 +80,15 @@ def prepare_elementwise(
     if row == ffi.NULL:
         return None
     values = [attributes[p] for p in parameter_names(op)]
-    plan = prepare_plan(row, heavy[0], types, result, values)
+    constants = prepare_plan(row, heavy[0], types, result, values)
     same = [
         k
         for k, t in enumerate(types)
         if t.shape == result.shape and t.dtype.itemsize == result.dtype.itemsize
     ]
-    native = Native(f"dg_elementwise{len(types)}", plan)
-    made = _call(op.name, plan, types, result)
-    return NativeCall(made, tuple((k, 0) for k in same), True, native=native)
+    native = Native(f"dg_elementwise{len(types)}", constants)
+    run = unsized if has_sizes(constants) else _call(op.name, constants, types, result)
+    return NativeCall(run, tuple((k, 0) for k in same), True, native=native)
 
 
 def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:

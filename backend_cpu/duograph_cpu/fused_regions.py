@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.c_regions import PrintedRegion, print_region
+from duograph.backend.codegen.dialect import Dialect
 from duograph.backend.codegen.region_plan import RegionPlan, gathered_in, overwrites, plan_region
+from duograph.dims import scope_of
 from duograph.dtype import float32
 from duograph.ir.epilogue import Epilogue, epilogue_of
 from duograph.ir.graph import Graph
@@ -37,6 +39,7 @@ from .region_calls import (
     make_staged_call,
 )
 from .sized_source import build_sized, generalised, refuse
+from .sized_structs import SizeTable
 
 # The dialect of epilogues: the first operand is in a cache already, so nothing is prefetched.
 EPILOGUE = dataclasses.replace(C, fetch="")
@@ -48,12 +51,15 @@ PER_FILE = 8
 class _Printed(NamedTuple):
     """The C source of a fused region (ops that one kernel computes), and its loop plan.
 
-    `name` is the name of its first C function.
+    Attributes:
+        name: name of its first C function.
+        table: the sizes that its functions read; None if all sizes are numbers.
     """
 
     name: str
     function: PrintedRegion
     plan: RegionPlan
+    table: SizeTable | None = None
 
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
@@ -70,8 +76,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
         plan = None if key in printed else plan_region(tail)
         if plan is not None:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
-            function = print_region(EPILOGUE if epilogue else C, name, plan)
-            printed[key] = _Printed(name, function, plan)
+            printed[key] = _printed(EPILOGUE if epilogue else C, name, plan, tail)
     libraries = _built(printed, any([graph.varying for graph in graphs]))
     found: list[NativeCall | str] = []
     for graph, epilogue, key in zip(graphs, epilogues, keys):
@@ -85,6 +90,24 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
         else:
             found.append(_epilogue_call(graph, epilogue, library, printed[key]))
     return found
+
+
+def _printed(dialect: Dialect, name: str, plan: RegionPlan, graph: Graph) -> _Printed:
+    """Print the C functions of a fused region whose graph is `graph`.
+
+    If sizes are symbolic, the functions read them from a table, whose address is one more operand.
+    """
+    sizes = [n for t in _types(graph, range(len(graph.types))) for n in t.shape]
+    scope = scope_of([*sizes, *[v for node in graph.nodes for v in node.attributes.values()]])
+    if scope is None:
+        return _Printed(name, print_region(dialect, name, plan), plan)
+    table, write = SizeTable(), scope.write
+    scope.write = table.name
+    try:
+        made = print_region(dialect, name, plan._replace(n_operands=plan.n_operands + 1))
+    finally:
+        scope.write = write
+    return _Printed(name, made._replace(text=table.read(made.text, plan.n_operands)), plan, table)
 
 
 def source_of(graph: Graph) -> str | None:
@@ -149,14 +172,16 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
 
     It is for regions that do not begin with a matmul or convolution.
     """
-    name, function, plan = printed
+    name, function, plan, table = printed
     results = _types(graph, graph.outputs)
     indices = _indices(graph, plan)
     if len(indices) > MOST_INDICES:
         return "it reads through too many indices"
     over = overwrites(plan)
     if indices or function.second:
-        return make_staged_call(library, function, indices, graph.n_params, results, name, over)
+        return make_staged_call(
+            library, function, indices, graph.n_params, results, name, over, table
+        )
     return make_call(
         library.function(name),
         function.n,
@@ -166,6 +191,7 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
         name,
         overwrites=over,
         infallible=True,
+        table=table,
     )
 
 
@@ -192,6 +218,7 @@ def _epilogue_call(
         _types(graph, graph.outputs),
         printed.name,
         _affine(epilogue.tail) if node.op.name == "conv_channels_last" else None,
+        printed.table,
     )
     return make_epilogue_call(kernel, tail)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from duograph.backend.prepared import Packing
 from duograph.errors import ArgumentValueError, IndexRangeError, LabelRangeError
@@ -24,6 +24,7 @@ from . import memory
 from ._native import ffi, lib
 from .native_call import CALL, Native, NativeCall
 from .signals import raise_stopped
+from .sized_structs import SizedStruct, has_sizes, hinted
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import HandleFunction
@@ -76,12 +77,16 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
     raise RuntimeError(f"{name}: the kernel returned code {code}")
 
 
-def plan(struct: str, **fields: object) -> CData:
+def plan(struct: str, **fields: object) -> Any:
     """Allocate a C struct `struct` with the given fields; return the pointer that owns it.
+
+    If some fields are computed from symbolic sizes, the result is a `SizedStruct`.
 
     Raises:
         ArgumentValueError: a field is an int of more than 64 bits.
     """
+    if any(map(has_sizes, fields.values())):
+        return SizedStruct(struct, fields)
     try:
         return ffi.new(f"{struct} *", fields)
     except OverflowError:
@@ -140,20 +145,21 @@ def packing(
         packed: C function (constants, *results, *operands) that computes with the packed operand.
             The C module must have another function whose name is this one's plus "_then", which
             runs an epilogue too.
-        constants: first argument of both functions.
+        constants: first argument of both functions. If it has numbers that are computed from
+            sizes, packing must not depend on these.
         types: operand types of the call.
         results: result types of the call.
     """
-    make = memory.maker(nbytes, name)
+    make, for_packing = memory.maker(nbytes, name), hinted(constants)
 
     def pack_operand(x: CData) -> CData:
         out = make()
-        code = pack(constants, out, x)
+        code = pack(for_packing, out, x)
         if code:
             fail(name, code)
         return out
 
-    native = Native(pack.__name__, constants, CALL, functools.partial(fail, name))
+    native = Native(pack.__name__, for_packing, CALL, functools.partial(fail, name))
     with_packed = call(name, packed, constants, types, results)
     return Packing(
         NativeCall(pack_operand, native=native), nbytes, with_packed, (pack.__name__, layout)

@@ -17,6 +17,7 @@ from duograph.dtype import float32
 from ._native import ffi, lib
 from .blas import open_blas
 from .kernels import call, kernel, packing, plan, product
+from .sized_structs import SizedStruct, has_sizes, hinted, refuse_sizes
 
 if TYPE_CHECKING:
     from duograph.types import Shape, TensorType
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .kernels import Padding, Types
     from .native_call import NativeCall
 
+# Matmuls of more rows than THIN and at most MOST_ROWS can take their second operand packed; the
+# numbers are DG_THIN and MOST_ROWS of native/.
+THIN, MOST_ROWS = 4, 1024
 # The fewest output channels of a group that use vectors of channels well.
 NARROW = 16
 
@@ -58,18 +62,33 @@ def matmul(
         a_stride=_batch_strides(a_shape), b_stride=_batch_strides(b_shape),
     )  # fmt: skip
     made = call("matmul", lib.dg_matmul, constants, types, results)
+    if isinstance(constants, SizedStruct) and not _packs_for_all(m, n, k, batch):
+        return made
     sides = (
         (lib.dg_matmul_pack0, lib.dg_matmul_packed0, (x.dtype, m, k)),
         (lib.dg_matmul_pack1, lib.dg_matmul_packed1, (x.dtype, bool(transpose_b), n, k)),
     )
     packings = {}
     for operand, (pack, packed, layout) in enumerate(sides):
-        nbytes = lib.dg_matmul_packs(constants, operand)
+        nbytes = 0
+        if operand or not isinstance(constants, SizedStruct):
+            nbytes = lib.dg_matmul_packs(hinted(constants), operand)
         if nbytes:
             packings[operand] = functools.partial(
                 packing, "matmul", nbytes, layout, pack, packed, constants, types, results
             )
     return dataclasses.replace(made, packings=packings)
+
+
+def _packs_for_all(m: int, n: int, k: int, batch: Shape) -> bool:
+    """Return whether a matmul whose sizes are symbolic can take its second operand packed.
+
+    Only the number of rows, `m`, may be symbolic. The answer of `dg_matmul_packs` depends on it by
+    two comparisons, which are made here, so that they hold for all sizes that the program serves.
+    """
+    if has_sizes([n, k, *batch]):
+        return False
+    return THIN < m <= MOST_ROWS
 
 
 def _batch_strides(shape: Shape) -> list[int]:
@@ -115,7 +134,11 @@ def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window)
 
     x, w and y are the types of input, weights and output. Returns None unless x is floating-point
     and has 1 to 3 spatial axes.
+
+    Raises:
+        SizeNeeded: a size is symbolic.
     """
+    refuse_sizes("a convolution", x, w)
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
     if lib.dg_isa() < 2:  # 1x1 convolutions call BLAS; it must be open before weights are packed
@@ -233,6 +256,7 @@ def conv_channels_last(
     depthwise.
     """
     x, w = types
+    refuse_sizes("a convolution", x, w)
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
     if groups > 1 and w.shape[0] // groups < NARROW and w.shape[:2] != (groups, 1):

@@ -17,9 +17,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from duograph.dims import is_symbolic
 from duograph.errors import DeviceMemoryError
 
 from ._native import ffi, lib
+from .sized_structs import unsized
 
 if TYPE_CHECKING:
     from duograph.backend.protocol import Array
@@ -130,8 +132,11 @@ def exclusive(handle: CData) -> bool:
 def maker(nbytes: int, what: str) -> Maker:
     """Return a function without arguments that allocates a buffer of `nbytes` uninitialised bytes.
 
-    The function returns the buffer's handle. `what` names the op in errors.
+    The function returns the buffer's handle. `what` names the op in errors. If the number of bytes
+    is symbolic, nothing can be allocated.
     """
+    if is_symbolic(nbytes):
+        return unsized
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))
     if nbytes >= 2**62:

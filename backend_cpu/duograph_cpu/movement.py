@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from duograph.dims import is_symbolic
 
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, split
 from .native_call import VARIADIC, Native, NativeCall
+from .sized_structs import WORD, Element, SizedStruct, has_sizes
 
 if TYPE_CHECKING:
     from duograph.dtype import DType
@@ -25,8 +27,13 @@ if TYPE_CHECKING:
     from .kernels import Types
 
 
-def _value(value: float, dtype: DType) -> bytes:
-    """Convert a number to a dtype; return the bytes of one element."""
+def _value(value: float, dtype: DType) -> bytes | Element:
+    """Convert a number to a dtype; return the bytes of one element.
+
+    If the number is symbolic, they are computed for each assignment of sizes.
+    """
+    if is_symbolic(value) and dtype.itemsize <= WORD:
+        return Element(value, dtype)
     return np.array(value).astype(dtype.np).tobytes()
 
 
@@ -96,7 +103,7 @@ def nd(
     dst_offset: int = 0,
     src_offset: int = 0,
     nbytes: int = 0,
-    value: bytes = b"",
+    value: bytes | Element = b"",
 ) -> CData | None:
     """Return the C struct `dg_nd` of a strided copy; None if it has more than 16 axes.
 
@@ -257,7 +264,12 @@ def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
     out = results[0]
     outer, _, inner = split(out.shape, axis)
     step = inner * out.dtype.itemsize
-    rows = ffi.new("int64_t[]", [t.shape[axis] * step for t in types])
+    each = [t.shape[axis] * step for t in types]
+    rows: CData | SizedStruct
+    if has_sizes(each):
+        rows = SizedStruct(f"int64_t[{len(each)}]", each)
+    else:
+        rows = ffi.new("int64_t[]", each)
     constants = plan(
         "dg_joining", count=len(types), outer=outer, total=out.shape[axis] * step, rows=rows
     )

@@ -17,6 +17,7 @@ from duograph.types import TensorType
 
 from . import memory
 from ._native import ffi, lib
+from .sized_structs import SizedStruct, SizeTable, unsized
 
 if TYPE_CHECKING:
     from ._native import CData
@@ -53,18 +54,27 @@ class Native(NamedTuple):
 
     Attributes:
         function: name of the C function in the compiled module.
-        constants: pointer to the struct that is its first argument; owns the struct.
+        constants: pointer to the struct that is its first argument; owns the struct. A
+            `SizedStruct` if the call was prepared for symbolic sizes.
         form: which arguments follow the struct. CALL: a pointer for each result, then for each
             operand. VARIADIC: a pointer for the result, and an array of the operands. LIST: one
             array of the operands followed by the results.
         failed: function of an error code other than 0 that raises the exception; None if the C
             function returns no code.
+        table: the sizes that generated code reads, whose address follows those of the operands;
+            None if it reads none. Only a call of the form LIST has one.
     """
 
     function: str
-    constants: CData
+    constants: CData | SizedStruct
     form: Code = CALL
     failed: Callable[[int], NoReturn] | None = None
+    table: SizeTable | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Whether the constants or the table hold numbers that are computed from sizes."""
+        return self.table is not None or isinstance(self.constants, SizedStruct)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,6 +90,10 @@ class NativeCall(PreparedCall):
 
     native: Native | None = None
     stage: Stage | None = None
+
+    @property
+    def sized(self) -> bool:
+        return self.native is not None and self.native.sized
 
 
 def keep(pointer: CData, owner: object) -> CData:
@@ -100,6 +114,8 @@ def list_call(native: Native, results: Sequence[TensorType], name: str) -> Handl
 
     The kernel has the LIST form: it takes one array with the operands, then the results.
     """
+    if native.sized:
+        return unsized
     makers = [memory.maker(r.nbytes, name) for r in results]
     run, constants, failed = getattr(lib, native.function), native.constants, native.failed
     assert failed is not None

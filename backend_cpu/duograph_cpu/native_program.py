@@ -7,6 +7,8 @@ bytecode, because the kernel builder has then chosen a C function without this o
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -25,14 +27,18 @@ from duograph.backend.program import (
     Step,
     steps_in,
 )
+from duograph.dims import scope_of
+from duograph.size_code import evaluator
 from duograph.types import BOOL, FLOAT, INT, STACK, HostType, TensorType
 
 from . import memory
 from ._native import ffi, lib
 from .native_call import CALL, LIST, Code, Native, NativeCall
+from .sized_structs import Image, SizedStruct, SizeTable, unsized
 
 if TYPE_CHECKING:
     from duograph.backend.protocol import Array
+    from duograph.scopes import Scope
 
     from ._native import CData
     from .memory import Maker
@@ -63,13 +69,26 @@ class _Assembler:
         kernels: the kernels that the bytecode calls by their position.
         index: id of a kernel -> its position in `kernels`.
         calls: position in the bytecode of each call, in the order of `steps_in`.
+        n_slots: number of slots of the program.
+        tables: slot that holds the address of a table of sizes -> the table.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, n_slots: int) -> None:
         self.code: list[int] = []
         self.calls: list[int] = []
         self.kernels: list[Native] = []
         self.index: dict[int, int] = {}
+        self.n_slots = n_slots
+        self.tables: dict[int, SizeTable] = {}
+        self._slots: dict[int, int] = {}
+
+    def table(self, table: SizeTable) -> int:
+        """Return the slot that holds the address of a table of sizes."""
+        found = self._slots.get(id(table))
+        if found is None:
+            found = self._slots[id(table)] = self.n_slots + len(self.tables)
+            self.tables[found] = table
+        return found
 
     def step(self, step: Step) -> None:
         """Append the bytecode of one kernel call; a kernel that is called twice is stored once."""
@@ -79,7 +98,9 @@ class _Assembler:
         if k == len(self.kernels):
             self.kernels.append(native)
         given = [slot for slot in step.operands if slot != -1]
-        slots = (*given, *step.results) if native.form == LIST else (*step.results, *given)
+        table = () if native.table is None else (self.table(native.table),)
+        listed = native.form == LIST
+        slots = (*given, *table, *step.results) if listed else (*step.results, *given)
         self.calls.append(len(self.code))
         self.code += (native.form, k, len(slots), *slots)
 
@@ -221,17 +242,19 @@ class _Linked:
         made: slots of the results that a call allocates.
         n_given: number of parameters and allocated results.
         offsets: for each slot its byte offset in the arena, or -1 - k if it is in the memory of
-            pointer number k.
+            pointer number k. The last slots hold the addresses of tables of sizes.
+        sizes: bytes of every slot; -1 for stacks.
+        functions: the structs `dg_native` of the kernels.
         where: for each result of the program, its position among parameters and allocated results.
         makers: functions that allocate the results in `made`.
     """
 
     def __init__(self, program: Program) -> None:
-        assembler = _Assembler()
+        assembler = _Assembler(len(program.sizes))
         assembler.block(program.instructions)
         assembler.code.append(Code.END)
         self.program, self.kernels = program, assembler.kernels
-        self.calls = assembler.calls
+        self.calls, self.tables = assembler.calls, list(assembler.tables.values())
         params, hosts = program.params, program.hosts
         self.made = [s for s in dict.fromkeys(program.outputs) if s not in params]
         pointer = {slot: k for k, slot in enumerate((*params, *self.made))}
@@ -239,21 +262,34 @@ class _Linked:
         self.n_given = len(pointer)
         pointer.update((slot, self.n_given + k) for k, slot in enumerate(program.constants))
         pointer.update((slot, pointer[result]) for slot, result in program.shares.items())
+        first, places = self.n_given + len(program.constants), program.places
         self.offsets = [
-            -1 - pointer[i] if i in pointer else max(p, 0) for i, p in enumerate(program.places)
+            *[
+                -1 - pointer[i] if i in pointer else 0 if p == -1 else p
+                for i, p in enumerate(places)
+            ],
+            *[-1 - first - k for k in range(len(self.tables))],
         ]
         self.code = ffi.new("int32_t[]", assembler.code)
-        functions = [
+        self.sizes = [
+            *[-1 if hosts.get(slot) is STACK else n for slot, n in enumerate(program.sizes)],
+            *[table.nbytes for table in self.tables],
+        ]
+        self.functions: Any = [
             (ffi.cast("void *", ffi.addressof(lib, k.function)), k.constants, k.failed is not None)
             for k in self.kernels
         ]
-        self.functions = ffi.new("dg_native[]", functions)
-        sizes = [-1 if hosts.get(slot) is STACK else n for slot, n in enumerate(program.sizes)]
-        self.sizes = ffi.new("int64_t[]", sizes)
+        self.block: object = None
+
+    def finish(self) -> None:
+        """Prepare for calls, when all sizes are numbers."""
+        if isinstance(self.functions, list):
+            self.functions = ffi.new("dg_native[]", self.functions)
+        self.sizes_in_c = ffi.new("int64_t[]", self.sizes)
         self.makers: list[Maker] = [
-            functools.partial(ffi.new, C_TYPES[hosts[slot]])
-            if slot in hosts
-            else memory.maker(program.sizes[slot], "jit")
+            functools.partial(ffi.new, C_TYPES[self.program.hosts[slot]])
+            if slot in self.program.hosts
+            else memory.maker(self.sizes[slot], "jit")
             for slot in self.made
         ]
 
@@ -310,6 +346,50 @@ def link(program: Program) -> LinkedProgram | str:
     constants = linked.constants()
     if constants is None:
         return "a number of more than 64 bits"
+    scope = scope_of(linked.sizes)
+    if scope is not None:
+        return LinkedProgram(unsized, at=_SizedProgram(linked, constants, scope).at)
+    return _finished(linked, constants)
+
+
+class _SizedProgram:
+    """A linked program whose sizes are symbolic, and the numbers to compute for each call.
+
+    Args:
+        linked: the program, with expressions among its sizes and offsets.
+        constants: pointers to the program's constants.
+        scope: the symbols.
+    """
+
+    def __init__(self, linked: _Linked, constants: list[CData], scope: Scope) -> None:
+        self._linked, self._constants = linked, constants
+        image = self._image = Image()
+        functions = SizedStruct(f"dg_native[{len(linked.kernels)}]", linked.functions)
+        self._functions = image.add(functions)
+        self._tables = [image.add(table) for table in linked.tables]
+        image.finish()
+        wanted = [linked.sizes, linked.offsets, linked.program.arena, image.numbers]
+        self._evaluate = evaluator(scope.symbols, wanted)
+
+    def at(self, values: Sequence[int]) -> LinkedProgram:
+        """Return the program for given values of the symbols."""
+        sizes, offsets, arena, numbers = self._evaluate(*values)
+        made = copy.copy(self._linked)
+        made.block, address = self._image.filled(numbers)
+        made.program = dataclasses.replace(made.program, sizes=sizes, arena=arena)
+        made.sizes, made.offsets = sizes, offsets
+        made.functions = ffi.cast("dg_native *", address + self._functions)
+        tables = [ffi.cast("void *", address + offset) for offset in self._tables]
+        return _finished(made, [*self._constants, *tables])
+
+
+def _finished(linked: _Linked, constants: list[CData]) -> LinkedProgram:
+    """Return the functions that run a program whose sizes are numbers.
+
+    `constants` are pointers to its constants, then to its tables of sizes.
+    """
+    program = linked.program
+    linked.finish()
     call, timed = linked.call(constants), _once(functools.partial(linked.timed, constants))
     if any(slot in program.hosts for slot in (*program.params, *program.outputs)):
         return LinkedProgram(_with_numbers(program, call), timed=_with_numbers(program, timed))
@@ -344,10 +424,10 @@ def _native_of(
         linked.code,
         linked.functions,
         ffi.new("int64_t[]", offsets),
-        linked.sizes,
+        linked.sizes_in_c,
         ffi.new("void *[]", constants),
     )
-    return ffi.new("dg_program *", (*parts, len(linked.program.sizes), n_given)), parts
+    return ffi.new("dg_program *", (*parts, len(linked.sizes), n_given)), parts
 
 
 def _starter(
@@ -361,9 +441,10 @@ def _starter(
     """
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, offsets, constants, n_given)
-    new_slots = ffi.typeof(f"void *[{len(program.sizes) + 1}]")
+    n = len(linked.sizes)
+    new_slots = ffi.typeof(f"void *[{n + 1}]")
     new_arena = memory.maker(program.arena, "jit")
-    run, end, n = lib.dg_program_run, lib.dg_program_end, len(program.sizes)
+    run, end = lib.dg_program_run, lib.dg_program_end
 
     def start(given: tuple[CData, ...], _alive: object = (parts, linked, tuple(constants))) -> None:
         slots = ffi.new(new_slots)
@@ -395,7 +476,7 @@ def _timed_starter(
     """
     program, kernels = linked.program, linked.kernels
     native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
-    n = len(program.sizes)
+    n = len(linked.sizes)
     new_slots, new_arena = ffi.typeof(f"void *[{n + 1}]"), memory.maker(program.arena, "jit")
     numbers = ffi.new("int32_t[]", len(linked.code))
     for number, position in enumerate(linked.calls):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from duograph.backend.prepared import HandleFunction, Packing
 from duograph.errors import IndexRangeError
@@ -20,7 +20,9 @@ from . import memory
 from ._native import ffi, lib
 from .convolution_chains import Affine, Stage, join
 from .kernels import fail as fail_kernel
+from .kernels import plan
 from .native_call import LIST, Native, NativeCall, keep, list_call
+from .sized_structs import SizedStruct, SizeTable, unsized
 
 if TYPE_CHECKING:
     from duograph.backend.codegen.c_regions import PrintedRegion
@@ -51,6 +53,7 @@ def make_call(
     failed: Failed | None = None,
     overwrites: Sequence[tuple[int, int]] = (),
     infallible: bool = False,
+    table: SizeTable | None = None,
 ) -> NativeCall:
     """Return the prepared call that allocates its results and runs one generated C function.
 
@@ -68,13 +71,25 @@ def make_call(
         overwrites: pairs (position of an operand, position of a result) that may have the same
             memory.
         infallible: whether the function always returns 0.
+        table: the sizes that the function reads, or None.
     """
-    region = keep(ffi.new("dg_region *", (function, n, grain)), function)
+    region = _struct("dg_region", {"f": function, "n": n, "grain": grain}, function)
     if failed is not None:
         return NativeCall(_region_call(region, operand_count, results, name, failed))
-    native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
+    native = Native("dg_region_run", region, LIST, functools.partial(fail, name), table)
+    if native.sized:
+        return NativeCall(unsized, tuple(overwrites), infallible, native=native)
     run = _region_call(region, operand_count, results, name, lambda code, _: fail(name, code))
     return NativeCall(run, tuple(overwrites), infallible, native=native)
+
+
+def _struct(struct: str, fields: dict[str, Any], owner: object) -> Any:
+    """Return a C struct that keeps `owner` alive; a `SizedStruct` if fields depend on sizes."""
+    made = plan(struct, **fields)
+    if isinstance(made, SizedStruct):
+        made.keep = (*made.keep, owner)
+        return made
+    return keep(made, owner)
 
 
 class IndexOperand(NamedTuple):
@@ -102,6 +117,7 @@ def make_staged_call(
     results: Results,
     name: str,
     overwrites: Sequence[tuple[int, int]],
+    table: SizeTable | None = None,
 ) -> NativeCall:
     """Return the prepared call that checks indices, then runs one or two generated C functions.
 
@@ -115,17 +131,19 @@ def make_staged_call(
         name: name of the first function.
         overwrites: pairs (position of an operand, position of a result) that may have the same
             memory.
+        table: the sizes that the functions read, or None.
     """
     second = function.second
     wanted = [(x.operand, x.type.dtype.index, x.type.size, x.size) for x in indices]
-    staged = ffi.new(
-        "dg_staged *",
+    staged = _struct(
+        "dg_staged",
         {
             "first": (library.function(name), function.n, function.grain),
             "second": (library.function(second[0]), *second[1:]) if second else (ffi.NULL, 0, 0),
-            "pointers": operand_count + len(results), "bytes": function.memory,
-            "count": len(wanted), "indices": wanted,
+            "pointers": operand_count + (table is not None) + len(results),
+            "bytes": function.memory, "count": len(wanted), "indices": wanted,
         },
+        library,
     )  # fmt: skip
 
     def failed(code: int) -> NoReturn:
@@ -134,7 +152,7 @@ def make_staged_call(
         wrong = indices[code - WRONG_INDEX]
         fail_kernel(wrong.op, INDEX, wrong.axis)
 
-    native = Native("dg_staged_run", keep(staged, library), LIST, failed)
+    native = Native("dg_staged_run", staged, LIST, failed, table)
     return NativeCall(list_call(native, results, name), tuple(overwrites), native=native)
 
 
@@ -156,6 +174,7 @@ class Tail(NamedTuple):
         name: name of the function, for messages.
         affine: the function as an `Affine` (scale, add, clip), or None if it does not have this
             form.
+        table: the sizes that the function reads, or None.
     """
 
     function: CData
@@ -167,6 +186,7 @@ class Tail(NamedTuple):
     results: tuple[TensorType, ...]
     name: str
     affine: Affine | None = None
+    table: SizeTable | None = None
 
 
 def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
@@ -181,10 +201,11 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
     # each element after it was read. All of it is stored before, so no operand may share that
     # memory.
     nbytes = tail.value.nbytes
-    stored = [tail.operand_count + k for k, r in enumerate(results) if r.nbytes == nbytes]
-    own = [-1, *reads, *range(tail.operand_count, tail.operand_count + len(results))]
-    fused = ffi.new(
-        "dg_fused *",
+    count = tail.operand_count + (tail.table is not None)  # pointers before those of results
+    stored = [count + k for k, r in enumerate(results) if r.nbytes == nbytes]
+    own = [-1, *reads, *range(tail.operand_count, count + len(results))]
+    fused = _struct(
+        "dg_fused",
         {
             "product": ffi.cast("void *", ffi.addressof(lib, native.function + "_then")),
             "plan": native.constants,
@@ -200,6 +221,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
             "count": len(own),
             "places": own,
         },
+        (native, tail.function),
     )
     overwrites: tuple[tuple[int, int], ...] = ()
     stage = None
@@ -218,7 +240,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
         if tail.operands.count(tail.operands[k]) == 1 and tail.operands[k] not in reads
     }
     fuse = functools.partial(join, (stage,)) if stage is not None else None
-    whole = Native("dg_fused_run", keep(fused, (native, tail.function)), LIST, native.failed)
+    whole = Native("dg_fused_run", fused, LIST, native.failed, tail.table)
     run = list_call(whole, results, tail.name)
     return NativeCall(
         run, overwrites, packings=packings, fuse_consumer=fuse, native=whole, stage=stage

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .scopes import Scope
 
 __all__ = [
-    "RELATIONS", "Dim", "Real", "attribute", "bounds", "concrete", "hint_of", "is_symbolic",
-    "linear", "pin", "symbols_in", "text_of",
+    "RELATIONS", "Dim", "Real", "as_float", "as_integer", "attribute", "bounds", "concrete",
+    "hint_of", "is_symbolic", "linear", "pin", "symbols_in", "text_of",
 ]  # fmt: skip
 
 Size: TypeAlias = "int | Dim"
@@ -235,12 +235,12 @@ class Dim:
         return float(self.__index__())
 
     def __repr__(self) -> str:
-        return repr(self.__index__())
+        return self.scope.text(self)
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.__index__(), spec)
+        return format(self.__index__(), spec) if spec else self.scope.text(self)
 
     __and__, __or__, __xor__ = map(_of_hint, (operator.and_, operator.or_, operator.xor))
     __rand__, __ror__ = _of_hint(operator.and_, True), _of_hint(operator.or_, True)
@@ -301,12 +301,12 @@ class Real:
         return id(self) >> 4
 
     def __repr__(self) -> str:
-        return repr(self.scope.pin(self))
+        return self.scope.text(self)
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.scope.pin(self), spec)
+        return format(self.scope.pin(self), spec) if spec else self.scope.text(self)
 
     def __eq__(self, other: object) -> Any:
         if self is other:
@@ -505,6 +505,16 @@ def hint_of(value: Any) -> Any:
 def is_symbolic(value: object) -> bool:
     """Return whether a value is symbolic: a Dim or a Real."""
     return type(value) is Dim or type(value) is Real
+
+
+def as_float(value: Any) -> Any:
+    """Return a symbolic number as a float: a Real itself, or the Real that converts a Dim."""
+    return value if type(value) is Real else Real(value.scope, "float", (value,))
+
+
+def as_integer(value: Any) -> Any:
+    """Return a symbolic number as an integer: a Dim itself, or the pinned value of a Real."""
+    return value if type(value) is Dim else int(value)
 
 
 def pin(value: Any) -> Any:

@@ -19,16 +19,21 @@ from .dims import (
     Size,
     Values,
     bounds,
-    concrete,
     hint_of,
     is_symbolic,
     text_of,
 )
+from .errors import DuographError
 from .polynomials import LEAST, MOST, Atom, Monomial, Terms
+from .size_code import checker
 
-__all__ = ["Guard", "Scope"]
+__all__ = ["Guard", "Scope", "SizeNeeded"]
 
 _OPPOSITE = {"==": "!=", "<": ">=", "<=": ">"}
+
+
+class SizeNeeded(DuographError):
+    """Raised by lowering for many sizes if something needs the number for which a size stands."""
 
 
 class Guard:
@@ -48,15 +53,6 @@ class Guard:
         self.left, self.relation, self.right = left, relation, right
         self.answer, self.where = answer, where
 
-    def holds(self, values: Values) -> bool:
-        """Return whether the question has the same answer for other values of the symbols."""
-        compare = RELATIONS[self.relation]
-        try:
-            found = compare(concrete(self.left, values), concrete(self.right, values))
-        except ArithmeticError:  # such as a division by 0, which an earlier guard excludes
-            return False
-        return bool(found) is self.answer
-
     def __str__(self) -> str:
         relation = self.relation if self.answer else _OPPOSITE[self.relation]
         text = f"{text_of(self.left)} {relation} {text_of(self.right)}"
@@ -72,6 +68,9 @@ class Scope:
         pinned: list of the guards that fix a symbol to one value, in the order of their recording.
         locate: function that returns the source location of what is being evaluated, or "".
         closed: whether the program is finished; a new question then raises RuntimeError.
+        write: function that returns the text of a symbolic number in generated source, while a
+            code generator prints; None otherwise, when to print a number pins it.
+        refuses: whether an attempt to pin a symbol raises SizeNeeded.
     """
 
     def __init__(self) -> None:
@@ -80,6 +79,9 @@ class Scope:
         self.pinned: list[Guard] = []
         self.locate: Callable[[], str] = str
         self.closed = False
+        self.refuses = False
+        self.write: Callable[[Dim | Real], str] | None = None
+        self._check: tuple[int, Callable[..., bool]] | None = None
         self._dims: dict[frozenset[tuple[Monomial, int]], Dim] = {}
         self._quotients: dict[tuple[object, object], Atom] = {}
 
@@ -182,8 +184,13 @@ class Scope:
         """Return the hint of an expression, and record as a guard that it must have this value.
 
         The hint is the expression's value in the call that is being compiled.
+
+        Raises:
+            SizeNeeded: the guard fixes a symbol, and the scope `refuses` that.
         """
         self.ask(value, "==", value.hint)
+        if self.refuses and self.pinned:
+            raise SizeNeeded(f"the number {text_of(value)} is needed")
         return value.hint
 
     def holds(self, values: Values) -> bool:
@@ -191,10 +198,17 @@ class Scope:
 
         The values must be within the symbols' bounds, and every guard must hold.
         """
-        for symbol in self.symbols:
-            if not symbol.low <= values[symbol] <= symbol.high:
-                return False
-        return all(g.holds(values) for g in self.guards.values())
+        if self._check is None or self._check[0] != len(self.guards):
+            questions = [(g.left, g.relation, g.right, g.answer) for g in self.guards.values()]
+            self._check = len(questions), checker(self.symbols, questions)
+        return self._check[1](*[values[symbol] for symbol in self.symbols])
+
+    def text(self, value: Dim | Real) -> str:
+        """Return the text of a symbolic number: its hint, which is pinned, or a name for it.
+
+        A code generator sets `write` to get names, so that the generated source serves all sizes.
+        """
+        return repr(self.pin(value)) if self.write is None else self.write(value)
 
 
 def _has_one_value(value: object) -> bool:

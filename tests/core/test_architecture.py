@@ -22,8 +22,9 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_startup", "_locks", "_cores", "polynomials", "dims", "scopes", "sizes", "dtype", "errors",
-     "symbol", "option_rows", "option_training", "option_table", "option_checks", "launched",
+    ("_startup", "_locks", "_cores", "polynomials", "dims", "size_code", "scopes", "sizes",
+     "dtype", "errors", "symbol", "option_rows", "option_training", "option_table",
+     "option_checks", "launched",
      "runtime_state", "call_cache", "context", "tracebacks", "call_names",
      "advice", "compat", "log", "version", "pages", "status_line"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing", "initial_values",

@@ -214,6 +214,8 @@ def _attributes_problem(made: Backend, spec: BackendSpec) -> str | None:
         ops = getattr(made, name)
         if not isinstance(ops, Set) or not all(isinstance(op, str) for op in ops):
             return f"{owner}.{name} is {shown_value(ops)}; wanted a frozenset of op names"
+    if not isinstance(made.symbolic_sizes, bool):
+        return f"{owner}.symbolic_sizes is {shown_value(made.symbolic_sizes)}; wanted a bool"
     rules = made.decompositions
     if not isinstance(rules, Mapping) or not all(
         isinstance(op, str) and callable(rule) for op, rule in rules.items()
@@ -441,7 +443,7 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
                 "why there is none"
             )
         return LinkedProgram(found)
-    optional = {"bind": found.bind, "timed": found.timed}
+    optional = {"bind": found.bind, "timed": found.timed, "at": found.at}
     for name, function in {"run": found.run, **optional}.items():
         if not callable(function) and not (function is None and name in optional):
             raise BackendError(

@@ -75,6 +75,11 @@ class PreparedCall:
     owner: str = ""
     precedes: bool = False
 
+    @property
+    def sized(self) -> bool:
+        """Whether the call was prepared for symbolic sizes: it can be linked, but not run."""
+        return False
+
     def __call__(self, *handles: Handle) -> Handle:
         """Run the kernel on the operands' buffer handles; return what `run` returns.
 
@@ -121,6 +126,9 @@ class LinkedProgram(NamedTuple):
             `steps_in` of the program's instructions, begin, end), in nanoseconds of the clock
             `time.perf_counter_ns`. It may be called several times. If it is None, the core runs the
             steps one by one while there are observers.
+        at: for a program with symbolic sizes, the function that returns the program for given
+            values of the symbols, in the order of `Scope.symbols`, if these fulfil the guards of
+            the scope. `run` must then not be called. See `Backend.symbolic_sizes`.
     """
 
     run: HandleFunction
@@ -129,3 +137,4 @@ class LinkedProgram(NamedTuple):
     timed: Callable[[Sequence[Handle], Sequence[bool], Callable[[Array], None]], Handle] | None = (
         None
     )
+    at: Callable[[Sequence[int]], LinkedProgram] | None = None

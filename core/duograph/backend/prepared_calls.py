@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..dims import is_symbolic
 from ..dtype import DType
 from ..errors import BackendError, DuographError
 from . import added_kernels
@@ -49,7 +50,8 @@ def prepared_call(
         BackendError: a `prepare` function failed, or returned neither a call nor None.
     """
     key: list[Hashable] = [id(backend), device_id, types, *attributes]
-    if not _add(key, attributes.values()):
+    sized = any([t is not None and is_symbolic(t.size) for t in types])
+    if sized or not _add(key, attributes.values()):
         return _prepare(backend, op, types, attributes, device_id)
     # if rules change meanwhile, the op gets a new table, which must not receive this answer
     table, known = op.prepared, tuple(key)
@@ -73,6 +75,8 @@ def _add(key: list[Hashable], values: Iterable[Any]) -> bool:
     """
     for value in values:
         kind = value.__class__
+        if is_symbolic(value):  # preparing asks questions about sizes, which become guards
+            return False
         if kind in _PLAIN:
             key += (kind, value)
         elif kind is tuple:

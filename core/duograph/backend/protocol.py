@@ -100,6 +100,8 @@ class Backend:
         decompositions: op name -> function with the signature of the op that calls other ops. It
             takes the place of the op's own decomposition where the backend has no kernel; it may
             return NotImplemented for operands that it does not take.
+        symbolic_sizes: whether `prepare`, `compile` and `link` take types whose sizes are symbolic
+            (`duograph.dims`), so that one linked program serves many sizes (`LinkedProgram.at`).
         passes: functions from graph to graph that run on compiled functions for this backend, from
             O1 on, before fusion.
     """
@@ -110,6 +112,7 @@ class Backend:
     epilogues: frozenset[str] = frozenset()
     decomposed: frozenset[str] = frozenset()
     decompositions: Mapping[str, Callable[..., object]] = MappingProxyType({})
+    symbolic_sizes: bool = False
     passes: Sequence[Callable[[Graph], Graph]] = ()
 
     def available(self) -> str | None:

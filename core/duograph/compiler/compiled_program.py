@@ -8,6 +8,7 @@ never evaluates Python source, and it never decides which program serves a call.
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
 import weakref
@@ -43,6 +44,7 @@ from .results import Out, rebuilt
 
 if TYPE_CHECKING:
     from ..sharding.partition import Divided
+    from .symbolic import SymbolicProgram
 
 __all__ = ["CompiledProgram"]
 
@@ -186,7 +188,8 @@ class CompiledProgram:
         for_shared_tensors: bool = False,
         optimised: Optimised | None = None,
     ) -> None:
-        self.graph = graph
+        self._graph: Graph | Callable[[], Graph] = graph
+        self._again: Callable[[], Optimised] | None = None
         self.level = level
         self.inputs = inputs
         self.template = template
@@ -203,7 +206,7 @@ class CompiledProgram:
         self.device = device
         self.name = name
         self.divided: Divided | None = None
-        self.symbolic: object = None
+        self.symbolic: SymbolicProgram | None = None
         self.seconds = 0.0
         self.notes: list[str] = []
         self.dump = dump_of(name)
@@ -231,6 +234,46 @@ class CompiledProgram:
         )
         self._lower(optimised)
         _programs.add(self)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph before optimisation."""
+        if not isinstance(self._graph, Graph):
+            self._graph = self._graph()
+        return self._graph
+
+    @property
+    def serves_sizes(self) -> bool:
+        """Whether the graph has symbolic sizes, and the program an executable for all of them."""
+        return self._plain.at is not None
+
+    def at(
+        self,
+        sizes: Sequence[int],
+        graph: Callable[[], Graph],
+        optimised: Callable[[], Optimised],
+        result_types: list[TensorType | None],
+        template: Value,
+    ) -> CompiledProgram:
+        """Return the program for given sizes, made from this one, whose graph has symbolic sizes.
+
+        Args:
+            sizes: the values of the symbols, in the order of `Scope.symbols`.
+            graph, optimised: functions that return the graph before and after the passes for these
+                sizes; they are called if something asks for the graph.
+            result_types, template: see `CompiledProgram`.
+        """
+        assert self._plain.at is not None
+        executable = self._plain.at(sizes)
+        made = copy.copy(self)
+        made._graph, made._again = graph, optimised
+        made.result_types, made.template = result_types, template
+        made._single = None if self._single is None else result_types[0]
+        made.notes = list(self.notes)
+        made._plain = executable
+        made._use(executable, False)
+        _programs.add(made)
+        return made
 
     def _lower(self, optimised: Optimised | None) -> None:
         """Lower the graph to an executable, and prepare a second one that takes cached values.
@@ -472,6 +515,9 @@ class CompiledProgram:
         are no cached values at present.
         """
         if self._observed is not observers.state.building:
+            if self._again is not None:  # only a program lowered for its sizes has the other form
+                again, self._again = self._again, None
+                self._lower(again())
             self._use(self._plain.form, not self._observed)
         if self._cached is not None:
             # nothing could be cached while `_bound` holds the handles of the state

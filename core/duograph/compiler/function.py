@@ -38,7 +38,14 @@ from .history import History
 from .jit_call import JitCall
 from .key import JitKey
 from .options import JitConfig
-from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
+from .program_cache import (
+    LIMIT,
+    SPECIALISED_LIMIT,
+    Compiled,
+    Interpreted,
+    ProgramCache,
+    ReceiverCaches,
+)
 from .program_facts import page_facts
 from .signature import check_signature
 from .statistics import CacheInfo, register, unregister
@@ -239,14 +246,14 @@ class JitFunction:
             return
         version = runtime_state.settings_version
         if self._input_signature is None and _plain_tensors(given):
-            if len(cache.quick) >= LIMIT:
+            if len(cache.quick) >= SPECIALISED_LIMIT:
                 cache.quick.clear()
             cache.quick[tuple([x._type for x in given])] = (entry, version)
         run = program.fast_call(entry.guard)
         if run is None or cache is not self._own:
             return
         if all(type(x) is Tensor and not x._type.level for x in args):
-            if len(self._fast) >= LIMIT:
+            if len(self._fast) >= SPECIALISED_LIMIT:
                 self._fast.clear()
             (type_,) = program.result_types
             assert type_ is not None  # a fast call has one result, a Tensor

@@ -7,6 +7,7 @@ compiles anything itself.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
 from collections.abc import Callable, Hashable
@@ -60,7 +61,9 @@ class Guard:
         self.cells: list[Capture] = []
         self.methods: list[Capture] = []
         self.others: list[Capture] = []
-        lookups, lists, rest = [], [], []
+        lookups: list[tuple[Value, Value, Value]] = []
+        lists: list[tuple[Value, Value]] = []
+        rest: list[Capture] = []
         facts: list[tuple[str, Value, Value]] = []
         # A function that reads nothing from outside needs no check before a call, which costs a
         # tenth of a short call: its own code alone is not worth one.
@@ -91,6 +94,21 @@ class Guard:
                 facts.append(("{}.__kwdefaults__", c.owner, c.owner.__kwdefaults__))
             else:
                 rest.append(c)
+        self._identities = lookups, lists, rest, facts
+        found = {id(c): homes_of(c) for c in self._all()}
+        self._homes: dict[int, Homes] = {key: homes for key, homes in found.items() if homes}
+        self.empty = not self.others and not self.cells
+        self._start()
+
+    def copy(self) -> Guard:
+        """Return a guard of the same captures for a new program, of which no call has returned."""
+        made = copy.copy(self)
+        made._start()
+        return made
+
+    def _start(self) -> None:
+        """Begin to compare the captures, which must have the values that the program is for."""
+        lookups, lists, rest, facts = self._identities
         others: list[Callable[[], bool]] = []
         if rest:
             others.append(lambda: _all_unchanged(rest))
@@ -102,11 +120,9 @@ class Guard:
         self.settings_version = runtime_state.settings_version
         self.reported: dict[int, Value] = {}
         self.reported_methods: dict[int, Value] = {}
-        self.empty = not self.others and not self.cells
         self.alone = True
         self.returned = False
-        found = {id(c): homes_of(c) for c in self._all()}
-        self._homes: dict[int, Homes] = {key: homes for key, homes in found.items() if homes}
+        self._kept = False  # whether changed values were noted and the old ones kept
 
     def holds(self, chosen: bool = False) -> bool:
         """Return whether the program may run, given the present values of what it captured.
@@ -143,6 +159,8 @@ class Guard:
 
     def unchanged(self) -> bool:
         """Return whether all captured values equal those that the program was compiled for."""
+        if not self._kept and self._is_unchanged() and not self._methods_changed():
+            return True
         return all([c.agrees(c.now()) for c in self._all()])
 
     def _all(self) -> list[Capture]:
@@ -182,10 +200,12 @@ class Guard:
         if changed and (policy == "recompile" or not fits_best):
             return RECOMPILE
         if not changed or policy == "ignore":
+            self._kept = bool(changed)
             self._note_versions()
             return KEEP
         if policy == "error":
             raise CaptureError(_message(*changed[0]))
+        self._kept = True
         self._note_versions()
         told: set[Hashable] = set()
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:

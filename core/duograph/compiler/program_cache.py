@@ -8,6 +8,7 @@ identity.
 from __future__ import annotations
 
 import collections
+import contextlib
 import weakref
 from collections.abc import Callable
 from typing import TypeAlias
@@ -23,6 +24,7 @@ from .varying_numbers import VaryingNumbers
 
 __all__ = [
     "LIMIT",
+    "SPECIALISED_LIMIT",
     "VARIANTS",
     "Compiled",
     "FastCall",
@@ -54,7 +56,8 @@ class Compiled:
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
         self.specialised = program.symbolic is not None
-        self.guard = Guard(program.captures)
+        symbolic = program.symbolic
+        self.guard = Guard(program.captures) if symbolic is None else symbolic.guard.copy()
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
@@ -148,19 +151,24 @@ class ProgramCache:
         found = next((e for e in latest if e.fits()), None) if len(latest) > 1 else None
         if found is None or not found.valid():
             found = next((e for e in latest if e.valid()), None)
+        if found is not None:
+            with contextlib.suppress(KeyError):  # another thread may have removed it
+                self.entries.move_to_end(key)
         if found is not None and found is not variants[-1]:
             self.entries[key] = [*(e for e in variants if e is not found), found]
         return found
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
-        """Add an entry to the program cache; remove the oldest ones beyond the limits.
+        """Add an entry to the program cache; remove those not used for longest beyond the limits.
 
         There is a limit to the number of keys, and one to the number of entries for one key.
         """
         while len(self.entries) >= (SPECIALISED_LIMIT if self.symbolic.programs() else LIMIT):
             self.entries.popitem(last=False)
-        self.quick.clear()
+            self.quick.clear()
         variants = self.entries.setdefault(key, [])
+        if variants:
+            self.quick.clear()
         del variants[: max(0, len(variants) + 1 - VARIANTS)]
         variants.append(entry)
         for known in variants if len(variants) > 1 else ():

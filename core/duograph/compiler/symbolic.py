@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..backend import registry
 from ..context import settings
 from ..dims import Dim, concrete, linear, text_of
 from ..errors import DuographError
@@ -25,14 +26,15 @@ from ..frontend.types import Value
 from ..ir.substitution import Substitution, check_substitutable
 from ..placement import commit
 from ..polynomials import LEAST, Atom
-from ..scopes import Scope
+from ..scopes import Scope, SizeNeeded
 from ..sharding.mode import dividing
+from ..size_code import evaluator
 from ..symbol import Symbol
 from ..types import TensorType
 from .compiled_program import CompiledProgram
 from .evaluate import Sizes, Traced, trace_call
 from .guards import Guard as CaptureGuard
-from .results import substituted
+from .results import Out, substituted
 from .signature import open_axes
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ Open = Mapping[Axis, Symbol | None]
 # The most symbolic programs of a family, the calls of one function whose arguments have equal ranks
 # and dtypes; they differ in guards.
 MOST_PROGRAMS = 4
+# The most programs lowered from one graph for many sizes; they differ in what lowering compared.
+MOST_SIZED = 16
 # Values of `jit(dynamic=)` that turn symbolic sizes off: each shape is compiled separately.
 _NEVER = (0, False)
 # The most failed evaluations with symbols of a family; one failure may be due to a single call.
@@ -58,18 +62,48 @@ _MOST_FAMILIES = 64
 _MOST_SEEN = 63  # the most shapes of a family that are kept before the newest
 
 
-class Variant(NamedTuple):
+class _Sized(NamedTuple):
+    """A program lowered for all sizes that fit the guards of its scope.
+
+    Attributes:
+        scope: copies of the symbols, and the guards that the lowering added.
+        program: the lowered program, whose graph has symbolic sizes.
+        shapes: function from the values of the symbols to the shapes of the tensors among the
+            outputs of the graph.
+    """
+
+    scope: Scope
+    program: CompiledProgram
+    shapes: Callable[..., list[list[int]]]
+
+
+class Variant:
     """The graph of a symbolic program after the passes, valid for some of its sizes.
 
     Attributes:
         scope: copies of the program's symbols, and the guards on sizes that the passes added.
         optimised: the graph after the passes; None if the passes cannot handle symbols.
         problem: why the passes cannot handle symbols; "" if they can.
+        sized: programs lowered from the graph, which differ in the guards that lowering added.
+        not_sized: why no more programs for all sizes are lowered; "" if they are.
+        failures: how many times lowering one has failed.
     """
 
-    scope: Scope
-    optimised: Optimised | None
-    problem: str = ""
+    def __init__(self, scope: Scope, optimised: Optimised | None, problem: str = "") -> None:
+        self.scope, self.optimised, self.problem = scope, optimised, problem
+        self.sized: list[_Sized] = []
+        self.not_sized = ""
+        self.failures = 0
+
+    def fits(self, sizes: Sequence[int]) -> bool:
+        """Return whether the graph may be used for given values of the symbols, in order."""
+        return self.optimised is not None and self.scope.holds(dict(zip(self.scope.symbols, sizes)))
+
+    def optimised_for(self, sizes: Sequence[Any]) -> Optimised:
+        """Return the graph after the passes for given values, or other Dims, of the symbols."""
+        assert self.optimised is not None
+        replace = Substitution(dict(zip(self.scope.symbols, sizes)))
+        return self.optimised._replace(graph=replace.graph(self.optimised.graph))
 
 
 def _optimised(traced: Traced, symbols: Mapping[Atom, Dim]) -> Variant:
@@ -104,6 +138,7 @@ class SymbolicProgram:
         shapes: the shape of each tensor argument, with symbols.
         traced: the graph and what else a program is made of.
         specialised: number of programs that were made from this one.
+        lowered: how many of these were lowered for their sizes.
         variants: the graphs after the passes, which may add further guards on the sizes.
     """
 
@@ -112,8 +147,9 @@ class SymbolicProgram:
         self.shapes = shapes
         self.traced = traced
         self.specialised = 0
+        self.lowered = 0
         self.variants: list[Variant] = []
-        self._guard = CaptureGuard(traced.evaluation.captures)
+        self.guard = CaptureGuard(traced.evaluation.captures)
 
     def is_current(self) -> bool:
         """Return whether captured values, and types of state tensors, are those of the evaluation.
@@ -129,7 +165,7 @@ class SymbolicProgram:
             commit(v, traced.device, own=id(v) in written)
             if v._type.plain is not traced.graph.types[k] or v._type.device is not traced.device:
                 return False
-        return self._guard.unchanged()
+        return self.guard.unchanged()
 
     def values(self, shapes: Shapes) -> dict[Atom, int] | None:
         """Return the value of each symbol for given argument shapes.
@@ -151,40 +187,121 @@ class SymbolicProgram:
         return found if self.scope.holds(found) else None
 
     def program(self, values: Mapping[Atom, int]) -> CompiledProgram:
-        """Return the program for given values of the symbols."""
+        """Return the program for given values of the symbols.
+
+        If possible, it is made from a program that was lowered for all sizes, by computing the
+        numbers that differ. Otherwise the graph is lowered for these sizes.
+        """
         start = time.perf_counter()
-        replace = Substitution(values)
-        traced = self.traced
-        made = dataclasses.replace(
-            traced,
-            graph=replace.graph(traced.graph),
-            template=substituted(traced.template, replace.value),
-        )
-        program = made.program(self._optimised_for(values))
+        sizes = [values[s] for s in self.scope.symbols]
+        variant = None if settings.debug else self._variant_for(sizes)
+        program = None if variant is None else self._resized(variant, sizes)
+        if program is None:
+            optimised = None if variant is None else variant.optimised_for(sizes)
+            program = self._traced_for(sizes).program(optimised)
+            self.lowered += 1
         program.seconds = time.perf_counter() - start
         program.symbolic = self
         self.specialised += 1
         return program
 
-    def _optimised_for(self, values: Mapping[Atom, int]) -> Optimised | None:
+    def _traced_for(self, sizes: Sequence[Any]) -> Traced:
+        """Return the evaluated function with given values, or other Dims, for its symbols."""
+        replace = Substitution(dict(zip(self.scope.symbols, sizes)))
+        traced = self.traced
+        return dataclasses.replace(
+            traced,
+            graph=replace.graph(traced.graph),
+            template=substituted(traced.template, replace.value),
+        )
+
+    def _variant_for(self, sizes: Sequence[int]) -> Variant | None:
         """Return the graph after the passes for given sizes, or None if the passes must run again.
 
         The passes run on a graph with symbols. If they compare sizes, the results become conditions
         under which that graph may be used again.
         """
-        if settings.debug:
-            return None
-        sizes = [values[s] for s in self.scope.symbols]
-        for variant in self.variants:
-            own = dict(zip(variant.scope.symbols, sizes))
-            if variant.optimised is not None and variant.scope.holds(own):
-                graph = Substitution(own).graph(variant.optimised.graph)
-                return variant.optimised._replace(graph=graph)
-        if len(self.variants) < MOST_PROGRAMS:
+        found = next((v for v in self.variants if v.fits(sizes)), None)
+        if found is None and len(self.variants) < MOST_PROGRAMS:
+            values = dict(zip(self.scope.symbols, sizes))
             self.variants.append(_optimised(self.traced, self.scope.of_copy(values)))
-            if self.variants[-1].optimised is not None:
-                return self._optimised_for(values)
+            found = self.variants[-1] if self.variants[-1].fits(sizes) else None
+        return found
+
+    def _resized(self, variant: Variant, sizes: Sequence[int]) -> CompiledProgram | None:
+        """Return a program for given sizes without lowering it, or None if that is impossible."""
+        found = None
+        for each in variant.sized:
+            if each.scope.holds(dict(zip(each.scope.symbols, sizes))):
+                found = each
+        if found is None:
+            if variant.not_sized or settings.save_graphs:
+                return None
+            made = self._sized(variant, sizes)
+            if made is None:
+                return None
+            variant.sized.append(found := made)
+        device, kinds = self.traced.device, found.program.result_types
+        shapes = iter(found.shapes(*sizes))
+        types = [
+            None if t is None else TensorType.of(tuple(next(shapes)), t.dtype).on(device)
+            for t in kinds
+        ]
+        template = self.traced.template
+        if not isinstance(template, Out):
+            replace = Substitution(dict(zip(self.scope.symbols, sizes)))
+            template = substituted(template, replace.value)
+        return found.program.at(
+            sizes,
+            lambda: self._traced_for(sizes).graph,
+            lambda: variant.optimised_for(sizes),
+            types,
+            template,
+        )
+
+    def _sized(self, variant: Variant, sizes: Sequence[int]) -> _Sized | None:
+        """Lower the graph for all sizes like the given ones; return None if that fails.
+
+        If it would fail for other sizes too, the reason is stored, and nothing is tried again. A
+        size that equals another number by chance, as in ``n - 1 == 1``, is no such reason.
+        """
+        found = self._lowered(variant, sizes)
+        if isinstance(found, _Sized):
+            return found
+        reason, by_chance = found
+        variant.failures += 1
+        if not by_chance or variant.failures >= _MOST_FAILURES:
+            variant.not_sized = reason
         return None
+
+    def _lowered(self, variant: Variant, sizes: Sequence[int]) -> _Sized | tuple[str, bool]:
+        """Lower the graph for all sizes like the given ones.
+
+        If it fails, the result is (reason, whether only some sizes are the cause).
+        """
+        device = self.traced.device
+        if self.traced.level == "O0":
+            return "level O0 makes no native programs", False
+        if not registry.backend(device.name).symbolic_sizes:
+            return f"the {device.name} backend prepares kernels for each shape", False
+        if len(variant.sized) >= MOST_SIZED:
+            return f"kernels distinguish {MOST_SIZED} ranges of sizes already", False
+        copies = list(variant.scope.of_copy(dict(zip(variant.scope.symbols, sizes))).values())
+        scope = copies[0].scope
+        scope.write, scope.refuses = text_of, True
+        try:
+            program = self._traced_for(copies).program(variant.optimised_for(copies))
+            scope.closed = True
+        except SizeNeeded as error:
+            return str(error), bool(scope.pinned)
+        except Exception as error:  # noqa: BLE001  (a kernel builder that expects ints may raise any)
+            return f"{type(error).__name__}: {error}", False
+        if scope.pinned:
+            return f"the number {text_of(scope.pinned[0].left)} is needed", True
+        if not program.serves_sizes:
+            return (program.notes or ["it has no native program"])[-1], False
+        shapes = [list(t.shape) for t in program.result_types if t is not None]
+        return _Sized(scope, program, evaluator(scope.symbols, shapes))
 
     def description(self) -> str:
         """Return the shapes, symbols and guards as text."""
@@ -200,7 +317,9 @@ class SymbolicProgram:
                 text += f"; passes run for each shape: {variant.problem}"
             elif variant.scope.guards:
                 text += f"; passes for {', '.join(map(str, variant.scope.guards.values()))}"
-        return f"{text}; used for {self.specialised} shapes"
+            if variant.not_sized:
+                text += f"; lowered for each shape: {variant.not_sized}"
+        return f"{text}; used for {self.specialised} shapes, lowered {self.lowered} times"
 
 
 class Family:
@@ -282,7 +401,7 @@ class SymbolicPrograms:
         for program in reversed(family.programs):
             values = program.values(shapes)
             if values is not None and program.is_current():
-                return self._program(family, program, values)
+                return self._program(call, family, program, values)
         # kept, because a captured flag may get its old value again
         stale = [p for p in family.programs if not p.is_current()]
         current = len(family.programs) - len(stale)
@@ -299,7 +418,7 @@ class SymbolicPrograms:
         call.function._misses += 1
         call.function._reasons.add(f"compiled: {found.description()}")
         values = found.values(shapes)
-        return None if values is None else self._program(family, found, values)
+        return None if values is None else self._program(call, family, found, values)
 
     def add_shapes(self, call: JitCall) -> None:
         """Remember the argument shapes of a call that was compiled."""
@@ -309,14 +428,20 @@ class SymbolicPrograms:
             family.seen = [*family.seen[-_MOST_SEEN:], shapes]
 
     def _program(
-        self, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
+        self, call: JitCall, family: Family, program: SymbolicProgram, values: Mapping[Atom, int]
     ) -> CompiledProgram | None:
         """Return a program specialised for some sizes, or None if it cannot be lowered for them.
 
         After a failure the symbolic program is removed from its family.
         """
         try:
-            return program.program(values)
+            made = program.program(values)
+            reasons = call.function._reasons
+            for each in program.variants:
+                line = f"lowered for each shape: {each.not_sized}"
+                if each.not_sized and line not in reasons:
+                    reasons.add(line)
+            return made
         except Exception as error:  # noqa: BLE001  (compiling for the sizes decides what is raised)
             family.programs.remove(program)
             family.fail(f"{type(error).__name__}: {error}")

@@ -34,6 +34,8 @@ class Executable(NamedTuple):
             other handles (see `LinkedProgram.bind`); None if the backend does not support that.
         invariant: the steps that depend only on rarely changing parameters, if computing them once
             for many calls pays off; else None.
+        at: for a graph with symbolic sizes, the function that returns the executable for given
+            values of the symbols; `run` must then not be called.
         observed: function that makes the same executable in the form that reports its kernels to
             observers. None if this executable already reports them.
     """
@@ -44,6 +46,7 @@ class Executable(NamedTuple):
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Handle]] | None = None
     invariant: InvariantPart | None = None
     observed: Callable[[], Executable] | None = None
+    at: Callable[[Sequence[int]], Executable] | None = None
 
     @property
     def form(self) -> Executable:

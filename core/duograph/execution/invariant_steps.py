@@ -80,7 +80,7 @@ def partition(
     rest: list[Instruction] = []
     moved = 0
     for each in instructions:
-        if isinstance(each, Step) and each.pure:
+        if isinstance(each, Step) and each.pure and not each.call.sized:
             operands = [s for s in each.operands if s != -1]
             read, made = sum(sizes[s] for s in operands), sum(sizes[s] for s in each.results)
             if (

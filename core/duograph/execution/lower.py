@@ -14,13 +14,15 @@ from typing import NamedTuple
 from .. import context as settings_of
 from ..backend import observers, registry
 from ..backend.plugin_checks import checked_reason
-from ..backend.prepared import HandleFunction
+from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Instruction, Step, steps_in
 from ..backend.protocol import Backend
+from ..dims import scope_of
 from ..effects import Communicates, Random
 from ..ir.control import is_single_op
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
+from ..ir.substitution import Substitution
 from ..types import Device
 from .executable import Executable, InvariantPart, link_steps
 from .invariant_steps import Partition, partition, share_packed_operands
@@ -181,6 +183,39 @@ def lower_closed(
     return work.executable({}, ()).run
 
 
+def _with_invariant(
+    whole: Executable, invariant: InvariantPart
+) -> Callable[[Sequence[int]], Executable]:
+    """Return `Executable.at` of a program for many sizes that has an invariant part.
+
+    The steps computed once do not depend on sizes, so all sizes use the same function for them. The
+    program without an invariant part, `whole`, is made at its first use: most sizes need it never.
+    """
+    rest = invariant.rest().at
+    assert rest is not None and whole.at is not None
+
+    def at(values: Sequence[int]) -> Executable:
+        assert rest is not None and whole.at is not None
+        made = functools.cache(functools.partial(whole.at, values))
+
+        def run(*handles: Handle) -> Handle:
+            return made().run(*handles)
+
+        def run_donating(donated: Sequence[bool], handles: Sequence[Handle]) -> Handle:
+            run = made().run_donating
+            assert run is not None
+            return run(donated, handles)
+
+        return Executable(
+            run,
+            whole.donations,
+            run_donating if whole.donations else None,
+            invariant=invariant._replace(rest=functools.partial(rest, values)),
+        )
+
+    return at
+
+
 class _GraphLowering:
     """Lowers one graph that has been through the passes to an executable for a device.
 
@@ -242,7 +277,11 @@ class _GraphLowering:
             found.reads,
         )
         rest = functools.cache(functools.partial(self._rest, found, updates))
-        return whole._replace(invariant=InvariantPart(found.reads, once, rest))
+        invariant = InvariantPart(found.reads, once, rest)
+        if whole.at is None:
+            return whole._replace(invariant=invariant)
+        rest()  # it asks questions about sizes, which must become guards now
+        return whole._replace(invariant=invariant, at=_with_invariant(whole, invariant))
 
     def _partition(self, state: Collection[int]) -> Partition | None:
         """Divide the steps into those whose results many calls can use and those of every call.
@@ -289,6 +328,19 @@ class _GraphLowering:
         assert rest is not None  # the whole graph was linked
         return rest
 
+    def _stepwise(self, sizes: Sequence[int]) -> HandleFunction:
+        """Return a function that runs the graph step by step in Python.
+
+        `sizes` are the values of the symbols in it.
+        """
+        graph, regions = self.graph, self.regions
+        if sizes:
+            scope = scope_of(self.work.sizes)
+            assert scope is not None
+            graph = Substitution(dict(zip(scope.symbols, sizes, strict=True))).graph(graph)
+            regions, _ = compile_regions(graph, self.device)
+        return lower_closed(graph, self.device, regions, "O1", observed=self.observed)
+
     def _linked(
         self,
         instructions: Sequence[Instruction],
@@ -312,12 +364,9 @@ class _GraphLowering:
                 left_out = sum(1 for _ in steps_in(fused)) - sum(1 for _ in steps_in(instructions))
                 if left_out:
                     notes.append(f"{left_out} copies left out: kernels read operands in place")
-            stepwise = functools.partial(
-                lower_closed, self.graph, self.device, self.regions, "O1", observed=self.observed
-            )
             params = [*self.params, *further]
             native = native_program(
-                work, self.graph, instructions, params, self.outputs, updates, notes, stepwise
+                work, self.graph, instructions, params, self.outputs, updates, notes, self._stepwise
             )
             if native is not None:
                 return native

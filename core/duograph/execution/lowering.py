@@ -18,6 +18,7 @@ from ..backend.checked_calls import from_device, to_device
 from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
+from ..dims import is_symbolic
 from ..dtype import bool_, int64
 from ..ir.graph import FrozenArray, Graph, GraphNode, SourceSpan
 from ..ir.liveness import live_nodes, may_raise
@@ -239,7 +240,8 @@ class Lowering:
                 run = with_source_span(run, node.span)
             call = PreparedCall(run)
         slots = self.step(node, call, operands, types, results, pure)
-        small = node.single and results[0].size <= CONSTANT_LIMIT
+        small = node.single and not (call.sized or is_symbolic(results[0].size))
+        small = small and results[0].size <= CONSTANT_LIMIT
         if small and not operands and not is_result and not op.effects:
             (step,) = self.checked([self.steps.pop()])
             self.constants[slots[0]] = step.call.run()

@@ -13,11 +13,16 @@ that writes it to the last one that reads it. Three things save memory:
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
+from ..dims import hint_of, symbols_in
+from ..size_code import Behind
 from .inspection import InspectedPlan, report_plan
+
+if TYPE_CHECKING:
+    from ..dims import Size
 
 __all__ = ["MemoryPlan", "plan_memory"]
 
@@ -31,7 +36,8 @@ class MemoryPlan(NamedTuple):
     intermediate values.
 
     Attributes:
-        places: for each slot its offset in the arena in bytes; -1 for slots outside the arena.
+        places: for each slot its offset in the arena in bytes; -1 for slots outside the arena. If
+            sizes are symbolic, offsets and `arena` are expressions (`size_code.Behind`).
         shares: slot -> slot of the program result in whose buffer its value is stored, because the
             result later overwrites the value there.
         arena: bytes of the arena.
@@ -50,6 +56,8 @@ class MemoryPlan(NamedTuple):
     donations: Mapping[int, int]
 
     def __str__(self) -> str:
+        if symbols_in((self.total, self.results)):
+            return f"memory: an arena for {self.values} values, planned for all sizes"
         text = (
             f"memory: arena of {_bytes(self.arena)} for {self.values} values of "
             f"{_bytes(self.total)}, "
@@ -225,7 +233,7 @@ def plan_memory(
     for slot, owner in enumerate(home):
         if lives.first[slot] >= 0 and slot not in known and slot not in lives.sources:
             members.setdefault(owner, []).append(slot)
-    places = [-1] * len(sizes)
+    places: list[Any] = [-1] * len(sizes)
     spans = []
     total = values = 0
     shares: dict[int, int] = {}
@@ -237,11 +245,14 @@ def plan_memory(
         spans.append((lives.first[owner], max(lives.last[s] for s in slots), sizes[owner], owner))
         values += len(slots)
         total += sum(sizes[slot] for slot in slots)
-    offsets, arena = _offsets(spans)
+    find: Callable[..., tuple[dict[int, Any], Any]] = _offsets
+    if symbols_in(size for _, _, size, _ in spans):
+        find = _offsets_for_sizes
+    offsets, arena = find(spans)
     for owner, offset in offsets.items():
         for slot in members[owner]:
             places[slot] = offset
-    fresh = sum(sizes[slot] for slot in results if slot not in taken)
+    fresh: Any = sum(sizes[slot] for slot in results if slot not in taken)
     report_plan(
         InspectedPlan(
             instructions, lives.first, lives.last, sizes, places, shares, arena, total, fresh,
@@ -362,6 +373,39 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
         offsets[name] = offset
         bisect.insort(dying, (last, offset, size))
     return offsets, top
+
+
+def _offsets_for_sizes(
+    spans: Sequence[tuple[int, int, Size, int]],
+) -> tuple[dict[int, Behind | int], Behind | int]:
+    """Assign arena offsets to values whose sizes are symbolic, as expressions for all sizes.
+
+    The offsets for the example sizes of the symbols decide which of two values that live at the
+    same time lies below the other. Each offset is then the end of the values that lie directly
+    below. For the example sizes, the arena is not larger than that of `_offsets`.
+
+    Arguments and result are those of `_offsets`.
+    """
+    example, _ = _offsets([(a, b, hint_of(size), name) for a, b, size, name in spans])
+    placed: list[tuple[int, int, Size, int]] = []
+    found: dict[int, Behind | None] = {}  # None is the offset 0
+    beneath: dict[int, set[int]] = {}  # all values below one, also indirectly
+    for span in sorted(spans, key=lambda span: (example[span[3]], span[0])):
+        first, last, _, name = span
+        below: set[int] = set()
+        direct = []
+        for other in reversed(placed):
+            if other[0] <= last and first <= other[1] and other[3] not in below:
+                direct.append((found[other[3]], max(other[2], 1)))
+                below |= {other[3]} | beneath[other[3]]
+        beneath[name] = below
+        found[name] = Behind(tuple(direct), ALIGNMENT) if direct else None
+        placed.append(span)
+    offsets = {name: offset or 0 for name, offset in found.items()}
+    if not spans:
+        return offsets, 0
+    ends = tuple([(found[name], max(size, 1)) for _, _, size, name in spans])
+    return offsets, Behind(ends, ALIGNMENT)
 
 
 def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:

@@ -18,6 +18,7 @@ from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.prepared_calls import added_call
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..backend.protocol import Backend
+from ..dims import symbols_in
 from ..errors import BackendError, DuographError
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
@@ -40,7 +41,7 @@ def native_program(
     outputs: Sequence[int],
     updates: Mapping[int, int],
     notes: list[str],
-    stepwise: Callable[[], HandleFunction],
+    stepwise: Callable[[Sequence[int]], HandleFunction],
 ) -> Executable | None:
     """Plan memory and link a lowered graph to one native program, or return None.
 
@@ -56,7 +57,8 @@ def native_program(
         updates: position of an output -> slot of the parameter whose new value it is.
         notes: list that receives lines about the program, or the reason why there is none.
         stepwise: function that makes a function that runs the same graph step by step; it is called
-            when the native program meets a value that it cannot compute.
+            when the native program meets a value that it cannot compute. It takes the values of the
+            symbols if sizes are symbolic.
     """
     if any(work.hosts.get(slot) is STACK for slot in (*params, *outputs)):
         work.python = work.python or "a stack"
@@ -76,7 +78,8 @@ def native_program(
     if draws and any(isinstance(s, HostStep) for s in steps_in(instructions)):
         notes.append("runs step by step: random ops beside Python numbers")
         return None
-    if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
+    sized = symbols_in(work.sizes)
+    if len(steps) < 2 and not (updates or sized) and all(isinstance(s, Step) for s in steps):
         return None  # nothing to gain
     backend, index = work.backend, work.device.index
     if answer(backend, "links", lambda: checked_reason(backend.links(index))) is not None:
@@ -92,15 +95,21 @@ def native_program(
         if told is None:
             return None
         linked = LinkedProgram(told, linked.donations)
+    calls, n_params = [s.call.run for s in draws], graph.n_params
+
+    def executable(linked: LinkedProgram, sizes: Sequence[int]) -> Executable:
+        steps_for = functools.cache(functools.partial(stepwise, sizes)) if work.hosts else None
+        owner = f"the program that link() of the {backend.name} backend made"
+        return _executable(linked, owner, calls, program.donations, steps_for, n_params)
+
     notes += [f"one native program of {len(list(steps_in(steps)))} kernels", summary]
-    return _executable(
-        linked,
-        f"the program that link() of the {backend.name} backend made",
-        [s.call.run for s in draws],
-        program.donations,
-        functools.cache(stepwise) if work.hosts else None,
-        graph.n_params,
-    )
+    if not sized:
+        return executable(linked, ())
+    at = linked.at
+    if at is None:
+        notes.append(f"the {backend.name} backend links no programs with symbolic sizes")
+        return None
+    return Executable(linked.run, program.donations, at=lambda sizes: executable(at(sizes), sizes))
 
 
 def compiled_graph(

@@ -14,6 +14,7 @@ from typing import TypeVar
 from ..backend.plugin_checks import error_text
 from ..backend.protocol import Backend
 from ..errors import BackendError
+from ..scopes import SizeNeeded
 
 __all__ = ["answer"]
 
@@ -31,9 +32,14 @@ def answer(backend: Backend, method: str, ask: Callable[[], Answer]) -> Answer |
         backend: the backend, for the text.
         method: name of the method, for the text.
         ask: function that calls the method, checks its result and returns it.
+
+    Raises:
+        SizeNeeded: the method needs the number for which a symbolic size stands.
     """
     try:
         return ask()
+    except SizeNeeded:
+        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way)
         said = f"raised {error_text(error)}"
         if isinstance(error, BackendError):

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
+from ...dims import as_float, as_integer, is_symbolic
 from ...dtype import (
     DType,
     bfloat16,
@@ -149,9 +150,13 @@ class Expr:
 def constant(value: Number, dtype: DType) -> Expr:
     """Return a constant node for a Python number, converted to the Python type that fits the dtype.
 
-    For the dtypes float16 and bfloat16 the node has dtype float32 (`compute_dtype`).
+    For the dtypes float16 and bfloat16 the node has dtype float32 (`compute_dtype`). A number that
+    is computed from sizes stays symbolic.
     """
     dtype = compute_dtype(dtype)
+    if is_symbolic(value) and (dtype.is_floating or dtype.is_integer):
+        kept = as_float(value) if dtype.is_floating else as_integer(value)
+        return Expr("const", dtype, (), kept)
     if dtype is bool_:
         value = bool(value)
     elif dtype.is_integer:

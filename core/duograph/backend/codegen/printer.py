@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
+from ...dims import is_symbolic
 from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 from ...errors import DTypeError
 from .dialect import SUFFIX, Dialect
@@ -149,6 +150,8 @@ class _Printer:
         value, dtype = cast("complex", e.value), e.dtype
         if dtype is bool_:
             return "1" if value else "0"
+        if is_symbolic(value):
+            return f"(({SUFFIX[dtype]}){value})"
         if dtype.is_integer:
             if dtype is int64:
                 if value == -(2**63):
