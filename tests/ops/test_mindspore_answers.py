@@ -1,4 +1,7 @@
-"""Answers that MindSpore gave to sampled calls, where another choice would have been natural."""
+"""Answers that MindSpore gives, by its documentation or to sampled calls.
+
+Another choice would have been natural.
+"""
 
 from __future__ import annotations
 
@@ -125,3 +128,51 @@ def test_a_list_is_clipped_to_a_tuple() -> None:
 def test_what_is_no_tensor_is_a_type_error(call: Callable[[object], Tensor], value: object) -> None:
     with pytest.raises(TypeError, match="Tensor"):
         call(value)
+
+
+SCATTERED = {
+    "none": np.array([[2.0, 7.0, 3.0], [4.0, 5.0, 6.0]]),
+    "add": np.array([[1.0 + 2.0, 2.0 + 3.0 + 7.0, 3.0], [4.0, 5.0, 6.0]]),
+    "multiply": np.array([[1.0 * 2.0, 2.0 * 3.0 * 7.0, 3.0], [4.0, 5.0, 6.0]]),
+}
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [ms.float32, ms.float16, ms.int32, ms.int64])
+@pytest.mark.parametrize("reduce", SCATTERED)
+@pytest.mark.parametrize("method", ["scatter", "scatter_"])
+def test_scatter_reduces(method: str, reduce: str, dtype: ms.dtype.DType, mode: str) -> None:
+    def function(x: Tensor, index: Tensor, source: Tensor) -> Tensor:
+        return getattr(x, method)(dim=1, index=index, src=source, reduce=reduce)
+
+    x = Tensor([[1, 2, 3], [4, 5, 6]], dtype)
+    index, source = Tensor([[0, 1, -2]]), Tensor([[2, 3, 7]], dtype)
+    found = (function if mode == "eager" else ms.jit(function))(x, index, source)
+    assert found.dtype is dtype
+    np.testing.assert_array_equal(found.asnumpy(), SCATTERED[reduce])
+
+
+@pytest.mark.parametrize(
+    ("reduce", "by_x", "by_source"),
+    [
+        ("add", [[1, 1, 1], [1, 1, 1]], [[1, 1, 1]]),
+        ("multiply", [[2, 21, 1], [1, 1, 1]], [[1, 14, 6]]),
+    ],
+)
+def test_gradients_of_scatters_that_reduce(reduce: str, by_x: Any, by_source: Any) -> None:
+    def function(x: Tensor, source: Tensor) -> Tensor:
+        return x.scatter(1, Tensor([[0, 1, -2]]), source, reduce=reduce).sum()
+
+    x, source = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), Tensor([[2.0, 3.0, 7.0]])
+    found = ms.grad(function, (0, 1))(x, source)
+    np.testing.assert_array_equal(found[0].asnumpy(), by_x)
+    np.testing.assert_array_equal(found[1].asnumpy(), by_source)
+
+
+@pytest.mark.parametrize("method", ["scatter", "scatter_"])
+def test_scatter_refuses_other_reductions_and_indices(method: str) -> None:
+    x, index = Tensor([[1.0, 2.0]]), Tensor([[0]])
+    with pytest.raises(ValueError, match="'add' or 'multiply'"):
+        getattr(x, method)(0, index, Tensor([[1.0]]), reduce="mul")
+    with pytest.raises(IndexError, match="index 5 for axis 1 of size 2"):
+        getattr(x, method)(1, index + 5, Tensor([[1.0]]), reduce="multiply")

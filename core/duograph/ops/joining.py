@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from .arguments import ints_of
 from .axes import axis_of
 from .methods import tensor_method
-from .movement import concat_by, pad_by, slice_axis
+from .movement import concat_by, identity, pad_by, slice_axis
 from .shape_primitives import reshape_to
 from .shaping import atleast_1d, atleast_2d, atleast_3d
 
@@ -250,7 +250,7 @@ def _parts(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]
     for n in sizes:
         out.append(slice_axis(input, axis, begin, begin + n))
         begin += n
-    return tuple(out)
+    return tuple([identity(input)] if len(out) == 1 else out)
 
 
 @tensor_method("split")
@@ -506,7 +506,7 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
         raise ArgumentValueError(
             f"narrow: got start={start}, length={length} for axis {at} of size {n}"
         )
-    return slice_axis(input, at, begin, begin + count)
+    return identity(input) if count == n else slice_axis(input, at, begin, begin + count)
 
 
 @tensor_method("narrow")

@@ -15,6 +15,7 @@ from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
 from .elementwise import maximum
+from .movement import identity
 from .norms import vector_norm
 from .primitive import Primitive
 
@@ -73,7 +74,7 @@ class ReduceSum(_Reduce):
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
         """Return the sum over `axis`; () means all axes, or with `skip_mode` none."""
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
-            return x
+            return identity(x)
         if x.dtype is bool_:
             x = cast_to(x, int32)
         return super().__call__(x, axis)

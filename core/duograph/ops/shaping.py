@@ -17,7 +17,7 @@ from ..types import size_of
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
-from .movement import pad_by, reshape, slice_axis
+from .movement import identity, pad_by, reshape, slice_axis
 from .pointwise import conj
 from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -173,7 +173,7 @@ def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     shape = input.shape
     axes = axes_of("squeeze", axis, len(shape))
     kept = tuple(n for i, n in enumerate(shape) if n != 1 or i not in axes)
-    return input if kept == shape else reshape_to(input, kept)
+    return reshape_to(input, kept)
 
 
 @cached_call
@@ -317,7 +317,7 @@ def _permuted(name: str, input: Tensor, perm: tuple[int, ...]) -> Tensor:
         raise ArgumentValueError(
             f"{name}: got axes {perm} for shape {input.shape}; wanted each of its {ndim} axes once"
         )
-    return input if found == _IN_ORDER[ndim] else transpose_by(input, found)
+    return identity(input) if found == _IN_ORDER[ndim] else transpose_by(input, found)
 
 
 class _Orders(dict[int, tuple[int, ...]]):
