@@ -30,7 +30,9 @@ from .errors import (
     DTypeError,
     GradientError,
     IndexRangeError,
+    MissingDataError,
     ShapeError,
+    UnsupportedOpError,
 )
 from .host_arrays import Array, array_of, python_number, shape_tuple
 from .option_checks import check_options
@@ -188,10 +190,11 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
         `dtype` None means float32.
 
         Raises:
-            ArgumentValueError: there is no shape, or neither `init` nor a size that varies.
+            MissingDataError: there is no shape.
+            ArgumentValueError: there is neither `init` nor a size that varies.
         """
         if shape is None:
-            raise ArgumentValueError(
+            raise MissingDataError(
                 "Tensor: got no input_data (or None); wanted data, or shape, dtype and init"
             )
         if (
@@ -612,11 +615,22 @@ class Tensor(TensorMethods, metaclass=_TensorClass):
 
     # ---- initial values -----------------------------------------------------------------------
 
-    def init_data(self, *_: object) -> Tensor:
+    def init_data(
+        self, slice_index: int | None = None, shape: object = None, opt_shard_group: object = None
+    ) -> Tensor:
         """Run the Initializer of a tensor made with `init`, if it has not run; return the tensor.
 
-        Arguments are ignored.
+        Raises:
+            RuntimeError: an argument is given, which asks for a slice of the tensor; ranks divide
+                tensors by `parallel.shard`.
         """
+        given = {"slice_index": slice_index, "shape": shape, "opt_shard_group": opt_shard_group}
+        for name, value in given.items():
+            if value is not None:
+                raise UnsupportedOpError(
+                    f"init_data: got {name}={value!r}; wanted None, since the whole tensor is made "
+                    "(ranks divide tensors by `parallel.shard`)"
+                )
         if self.has_init:
             materialise(self)
         return self
