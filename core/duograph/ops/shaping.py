@@ -390,6 +390,13 @@ def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     return _permuted("permute", input, ints_of("permute", "axis", axis))
 
 
+def _plain_axis(axis: object) -> Any:
+    """Return an axis; True and False are 1 and 0, as in MindSpore's functions written in Python."""
+    if isinstance(axis, (tuple, list)):
+        return [_plain_axis(a) for a in axis]
+    return int(axis) if isinstance(axis, bool) else axis
+
+
 @tensor_method("swapaxes")
 @cached_call
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -404,8 +411,8 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
         (4, 3, 2)
     """
     ndim = len(input.shape)
-    a = axis_of("swapaxes", axis0, ndim)
-    b = axis_of("swapaxes", axis1, ndim)
+    a = axis_of("swapaxes", _plain_axis(axis0), ndim)
+    b = axis_of("swapaxes", _plain_axis(axis1), ndim)
     return input if a == b else transpose_by(input, _swapped(ndim, a, b))
 
 
@@ -450,8 +457,9 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
         (3, 4, 2)
     """
     ndim = len(x.shape)
-    origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", source)]
-    goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", destination)]
+    first, last = _plain_axis(source), _plain_axis(destination)
+    origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", first)]
+    goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", last)]
     if (
         len(origins) != len(goals)
         or len(set(origins)) != len(origins)
