@@ -43,7 +43,6 @@ _ATTRIBUTES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("backward", "grad", "retain_grad", "grad_fn"), _STEP),
         **dict.fromkeys(("cuda", "cpu", "npu", "device"), _DEVICE),
         "detach": "write `ops.stop_gradient(x)`; for a NumPy array `x.asnumpy()` is enough",
-        "requires_grad_": "`ms.grad` differentiates with respect to any argument; leave it out",
         "requires_grad": "`ms.grad` differentiates with respect to any argument; leave it out",
         "data": "a Tensor is its own data; write `x`, or `x.copy()` for a copy",
         "contiguous": "all Tensors are contiguous; leave it out",

@@ -26,6 +26,7 @@ from .errors import (
     DeviceMemoryError,
     DuographError,
     IndexRangeError,
+    OptionKindError,
 )
 from .tensor import Tensor
 
@@ -112,7 +113,8 @@ def check_kinds(
         refused = _REFUSED[kind]
         if refused is None or isinstance(value, refused):
             words += " or None" if optional else ""
-            raise ArgumentError(f"{owner}: got {name}={value!r}; wanted {words}")
+            error = OptionKindError if kind == "str" else ArgumentError
+            raise error(f"{owner}: got {name}={value!r}; wanted {words}")
 
 
 def explaining(target: T) -> T:
@@ -169,7 +171,7 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
                 check_kinds(type(self).__name__, options, args, kwargs)
             return method(self, *args, **kwargs)
         except DuographError as error:
-            shown = type(self).__name__ + ("" if name == "__init__" else f".{name}")
+            shown = _method_name(type(self), name)
             if name == "__init__":
                 refuse_data(type(self), args, kwargs, error)
                 shown = shown if _is_public(type(self)) else ""
@@ -177,13 +179,18 @@ def _explaining(method: Callable[..., object], name: str) -> Callable[..., objec
             raise
         except Exception as error:
             owner = type(self)
-            shown = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
+            shown = _method_name(owner, name)
             refuse_arity(shown, method, args, kwargs, error, bound=1)
             if not is_ours_to_explain(error):
                 raise
             raise explained(owner.__module__, shown, args, kwargs, error) from error
 
     return call
+
+
+def _method_name(owner: type, method: str) -> str:
+    """Return how messages name a method of a class; constructor and call are the class itself."""
+    return owner.__name__ + ("" if method in ("__init__", "__call__") else f".{method}")
 
 
 def refuse_data(

@@ -2,16 +2,18 @@
 
 ```
 DuographError
-├── ShapeError (ValueError)            operands whose shapes do not fit
+├── ShapeError (ValueError, RuntimeError)          operands whose shapes do not fit
 ├── DTypeError (TypeError)             an element type that an op does not take
 │   └── DeviceDTypeError               an element type that a device does not have
 ├── ArgumentError (TypeError)          wrong number or kind of arguments
-├── ArgumentValueError (ValueError)    an argument outside the values allowed
-│   ├── ProbabilityError (RuntimeError) a probability outside [0, 1]
+├── ArgumentValueError (ValueError, RuntimeError)  an argument outside the values allowed
+│   ├── ProbabilityError               a probability outside [0, 1]
 │   ├── UnknownNameError (KeyError)     a name that no metric, activation or option has
-│   ├── NonFiniteError (RuntimeError)   a norm that is infinite or NaN
-│   └── BufferSizeError (RuntimeError)  a buffer of another size than the elements asked for
-├── IndexRangeError (IndexError)       an index past the end
+│   ├── NonFiniteError                 a norm that is infinite or NaN
+│   ├── BufferSizeError                a buffer of another size than the elements asked for
+│   ├── MissingDataError (ArgumentError) None where a Tensor is wanted
+│   └── OptionKindError (ArgumentError) an option that is no string, or a list of a wrong length
+├── IndexRangeError (IndexError, RuntimeError)     an index past the end
 │   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
@@ -48,8 +50,10 @@ OptionWarning (UserWarning)            an option was accepted that has no meanin
 ```
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
-ValueError` in an old script still works. A message says, in this order, what failed, what was got,
-what was wanted and what to do; its last line is the user's file and line.
+ValueError` in an old script still works. Where MindSpore raises ValueError in one function and
+RuntimeError in the next, as for shapes that do not fit, the class derives from both. A message
+says, in this order, what failed, what was got, what was wanted and what to do; its last line is the
+user's file and line.
 """
 
 from __future__ import annotations
@@ -87,7 +91,7 @@ class DuographError(Exception):
         return f"{text}\n  {where}" if where else text
 
 
-class ShapeError(DuographError, ValueError):
+class ShapeError(DuographError, ValueError, RuntimeError):
     """Raised if the shapes of operands do not fit together."""
 
     names_call = True
@@ -109,13 +113,13 @@ class ArgumentError(DuographError, TypeError):
     names_call = True
 
 
-class ArgumentValueError(DuographError, ValueError):
+class ArgumentValueError(DuographError, ValueError, RuntimeError):
     """Raised if an argument is outside the allowed values."""
 
     names_call = True
 
 
-class ProbabilityError(ArgumentValueError, RuntimeError):
+class ProbabilityError(ArgumentValueError):
     """Raised if a probability is outside [0, 1]."""
 
 
@@ -123,15 +127,23 @@ class UnknownNameError(ArgumentValueError, KeyError):
     """Raised if no object has a name that was given as a string."""
 
 
-class NonFiniteError(ArgumentValueError, RuntimeError):
+class NonFiniteError(ArgumentValueError):
     """Raised if a norm is infinite or NaN where the user required a finite one."""
 
 
-class BufferSizeError(ArgumentValueError, RuntimeError):
+class BufferSizeError(ArgumentValueError):
     """Raised if the size of a buffer does not fit the requested elements."""
 
 
-class IndexRangeError(DuographError, IndexError):
+class MissingDataError(ArgumentValueError, ArgumentError):
+    """Raised if there is no data for a Tensor: None where an operand is wanted."""
+
+
+class OptionKindError(ArgumentValueError, ArgumentError):
+    """Raised if an option of several allowed values, such as a mode, has another type."""
+
+
+class IndexRangeError(DuographError, IndexError, RuntimeError):
     """Raised if an index is out of range for its axis."""
 
     names_call = True

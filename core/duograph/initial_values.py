@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from .dtype import DType, float32
-from .errors import ArgumentValueError, ShapeError
+from .errors import ArgumentValueError, MissingDataError, ShapeError
 from .host_arrays import Array, shape_tuple
 from .symbol import Symbol
 from .types import TensorType
@@ -62,10 +62,11 @@ def initial_value(
     (None, -1 or a `Symbol`). `dtype` None means float32.
 
     Raises:
-        ArgumentValueError: there is no shape, or neither `init` nor a size that varies.
+        MissingDataError: there is no shape.
+        ArgumentValueError: there is neither `init` nor a size that varies.
     """
     if shape is None:
-        raise ArgumentValueError(
+        raise MissingDataError(
             "Tensor: got no input_data (or None); wanted data, or shape, dtype and init"
         )
     if (

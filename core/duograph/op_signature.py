@@ -77,7 +77,7 @@ class _Accepted(NamedTuple):
 
 
 def _is_int(value: object) -> bool:
-    return isinstance(value, int) and -(2**63) <= value < 2**63
+    return isinstance(value, int) and value.__class__ is not bool and -(2**63) <= value < 2**63
 
 
 def _is_number(value: object) -> bool:

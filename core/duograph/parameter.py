@@ -23,6 +23,7 @@ from .errors import (
     DuographError,
     GradientError,
     ShapeError,
+    UnsupportedOpError,
 )
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
@@ -186,10 +187,9 @@ class Parameter(Tensor):
         self._requires_grad = _flag("requires_grad", value)
         runtime_state.cells_version += 1
 
-    def requires_grad_(self, requires_grad: bool = True) -> Parameter:
-        """Set whether the Parameter is trainable, and return the Parameter."""
+    def requires_grad_(self, requires_grad: bool = True) -> None:
+        """Set whether the Parameter is trainable, so that optimisers update it."""
         self.requires_grad = requires_grad
-        return self
 
     def set_data(self, data: Value, slice_shape: bool = False) -> Parameter:
         """Replace the value of a Parameter.
@@ -279,11 +279,21 @@ class Parameter(Tensor):
 
     inited_param: Tensor | None = None
 
-    def init_data(self, *_: object, **__: object) -> Parameter:
+    # MindSpore's Parameter has other arguments than its Tensor
+    def init_data(  # type: ignore[override]
+        self, layout: object = None, set_sliced: bool = False
+    ) -> Parameter:
         """Compute the value of a Parameter created with an initializer; return the Parameter.
 
-        Nothing is computed if the Parameter has its value already. The arguments are ignored.
+        Nothing is computed if the Parameter has its value already. `set_sliced` has no effect.
+
+        Raises:
+            RuntimeError: `layout` is given; ranks divide a Parameter by `parallel.shard`.
         """
+        if layout is not None:
+            raise UnsupportedOpError(
+                "init_data: got a layout; ranks divide a Parameter by `parallel.shard`"
+            )
         materialise(self)
         return self
 

@@ -22,7 +22,7 @@ from .backend.dlpack import device_of as dlpack_device_of
 from .backend.views import dense_strides
 from .device_copies import Shared, imported
 from .dtype import EXTENSIONS, DType, as_dtype, int4
-from .errors import ArgumentError, ArgumentValueError, DTypeError
+from .errors import ArgumentError, ArgumentValueError, DTypeError, UnsupportedOpError
 from .host_arrays import Array, array_of, item_of, python_number
 from .initial_values import Initializer, check_data_options, initial_value, uninitialised_text
 from .option_checks import check_options
@@ -504,11 +504,22 @@ class Tensor(TensorMethods, metaclass=TensorClass):
 
     # ---- initial values -----------------------------------------------------------------------
 
-    def init_data(self, *_: object) -> Tensor:
+    def init_data(
+        self, slice_index: int | None = None, shape: object = None, opt_shard_group: object = None
+    ) -> Tensor:
         """Run the Initializer of a tensor made with `init`, if it has not run; return the tensor.
 
-        Arguments are ignored.
+        Raises:
+            RuntimeError: an argument is given, which asks for a slice of the tensor; ranks divide
+                tensors by `parallel.shard`.
         """
+        given = {"slice_index": slice_index, "shape": shape, "opt_shard_group": opt_shard_group}
+        for name, value in given.items():
+            if value is not None:
+                raise UnsupportedOpError(
+                    f"init_data: got {name}={value!r}; wanted None, since the whole tensor is made "
+                    "(ranks divide tensors by `parallel.shard`)"
+                )
         if self.has_init:
             materialise(self)
         return self

@@ -1,4 +1,7 @@
-"""Answers that MindSpore gave to sampled calls, where another choice would have been natural."""
+"""Answers that MindSpore gives, by its documentation or to sampled calls.
+
+Another choice would have been natural.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +102,10 @@ def test_gradients_at_the_limits(
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
-@pytest.mark.parametrize("value", [3.0, 2, True, "a", None])
-def test_stop_gradient_returns_what_has_none(value: object) -> None:
-    assert ops.stop_gradient(value) is value
+@pytest.mark.parametrize("value", [3.0, 2, True, "a", None, [1.0]])
+@pytest.mark.parametrize("function", [ops.stop_gradient, ops.identity])
+def test_what_is_no_tensor_is_returned(function: Callable[[Any], Any], value: object) -> None:
+    assert function(value) is value
 
 
 def test_a_list_is_clipped_to_a_tuple() -> None:
@@ -125,3 +129,171 @@ def test_a_list_is_clipped_to_a_tuple() -> None:
 def test_what_is_no_tensor_is_a_type_error(call: Callable[[object], Tensor], value: object) -> None:
     with pytest.raises(TypeError, match="Tensor"):
         call(value)
+
+
+SCATTERED = {
+    "none": np.array([[2.0, 7.0, 3.0], [4.0, 5.0, 6.0]]),
+    "add": np.array([[1.0 + 2.0, 2.0 + 3.0 + 7.0, 3.0], [4.0, 5.0, 6.0]]),
+    "multiply": np.array([[1.0 * 2.0, 2.0 * 3.0 * 7.0, 3.0], [4.0, 5.0, 6.0]]),
+}
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("dtype", [ms.float32, ms.float16, ms.int32, ms.int64])
+@pytest.mark.parametrize("reduce", SCATTERED)
+@pytest.mark.parametrize("method", ["scatter", "scatter_"])
+def test_scatter_reduces(method: str, reduce: str, dtype: ms.dtype.DType, mode: str) -> None:
+    def function(x: Tensor, index: Tensor, source: Tensor) -> Tensor:
+        return getattr(x, method)(dim=1, index=index, src=source, reduce=reduce)
+
+    x = Tensor([[1, 2, 3], [4, 5, 6]], dtype)
+    index, source = Tensor([[0, 1, -2]]), Tensor([[2, 3, 7]], dtype)
+    found = (function if mode == "eager" else ms.jit(function))(x, index, source)
+    assert found.dtype is dtype
+    np.testing.assert_array_equal(found.asnumpy(), SCATTERED[reduce])
+
+
+@pytest.mark.parametrize(
+    ("reduce", "by_x", "by_source"),
+    [
+        ("add", [[1, 1, 1], [1, 1, 1]], [[1, 1, 1]]),
+        ("multiply", [[2, 21, 1], [1, 1, 1]], [[1, 14, 6]]),
+    ],
+)
+def test_gradients_of_scatters_that_reduce(reduce: str, by_x: Any, by_source: Any) -> None:
+    def function(x: Tensor, source: Tensor) -> Tensor:
+        return x.scatter(1, Tensor([[0, 1, -2]]), source, reduce=reduce).sum()
+
+    x, source = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), Tensor([[2.0, 3.0, 7.0]])
+    found = ms.grad(function, (0, 1))(x, source)
+    np.testing.assert_array_equal(found[0].asnumpy(), by_x)
+    np.testing.assert_array_equal(found[1].asnumpy(), by_source)
+
+
+@pytest.mark.parametrize("method", ["scatter", "scatter_"])
+def test_scatter_refuses_other_reductions_and_indices(method: str) -> None:
+    x, index = Tensor([[1.0, 2.0]]), Tensor([[0]])
+    with pytest.raises(ValueError, match="'add' or 'multiply'"):
+        getattr(x, method)(0, index, Tensor([[1.0]]), reduce="mul")
+    with pytest.raises(IndexError, match="index 5 for axis 1 of size 2"):
+        getattr(x, method)(1, index + 5, Tensor([[1.0]]), reduce="multiply")
+
+
+NONE: Any = None
+X: Any = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+INTS = Tensor([[5, -3], [7, 2]], ms.int32)
+BOOLS, IMAGE = Tensor([[True, True], [False, False]]), ops.ones((1, 1, 4, 4))
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize(
+    ("call", "dtype", "values"),
+    [
+        (lambda: ops.RealDiv()(INTS, Tensor(2, ms.int32)), ms.int32, [[2, -1], [3, 1]]),
+        (lambda: ops.RealDiv()(INTS, 2), ms.int32, [[2, -1], [3, 1]]),
+        (lambda: ops.RealDiv()(INTS, 2.0), ms.float32, [[2.5, -1.5], [3.5, 1]]),
+        (lambda: ops.Div()(INTS, Tensor(2, ms.int32)), ms.float32, [[2.5, -1.5], [3.5, 1]]),
+        (lambda: ops.ReduceSum()(BOOLS, 1), ms.bool_, [True, False]),
+        (lambda: ops.ReduceSum(keep_dims=True)(BOOLS), ms.bool_, [[True]]),
+        (lambda: ops.hardswish(INTS), ms.int32, [[5, 0], [7, 1]]),
+        (lambda: ops.hardswish(INTS.astype(ms.int8)), ms.int8, [[5, 0], [7, 1]]),
+        (lambda: X.permute(), ms.float32, [[1, 4], [2, 5], [3, 6]]),
+        (lambda: X.swapaxes(True, False), ms.float32, [[1, 4], [2, 5], [3, 6]]),
+        (lambda: ops.moveaxis(X, True, 0), ms.float32, [[1, 4], [2, 5], [3, 6]]),
+        (lambda: INTS.div(Tensor(2, ms.int32), rounding_mode="FLOOR"), ms.int32,
+         [[2, -2], [3, 1]]),
+        (lambda: X.cumsum(None), ms.float32, [1, 3, 6, 10, 15, 21]),
+        (lambda: ms.numpy.arange(5, 1), ms.int32, []),
+        (lambda: ops.clamp(X[0], NAN, 2), ms.float32, [NAN] * 3),
+        (lambda: ops.clamp(X[0], max=NAN), ms.float32, [NAN] * 3),
+        (lambda: ops.clamp(X[0], Tensor(NAN), 2), ms.float32, [NAN] * 3),
+    ],
+)  # fmt: skip
+def test_results_of_unusual_arguments(
+    call: Callable[[], Tensor], dtype: ms.dtype.DType, values: Any, mode: str
+) -> None:
+    found = (call if mode == "eager" else ms.jit(call))()
+    assert found.dtype is dtype
+    np.testing.assert_allclose(found.asnumpy(), np.array(values), 1e-5)
+
+
+@pytest.mark.parametrize("first", [ms.float16, ms.float32])
+@pytest.mark.parametrize("second", [ms.float16, ms.float32])
+def test_a_loss_of_logits_has_the_dtype_of_the_labels(
+    first: ms.dtype.DType, second: ms.dtype.DType
+) -> None:
+    found = ms.nn.BCEWithLogitsLoss()(Tensor([0.5, 1.0], first), Tensor([0.0, 1.0], second))
+    assert found.dtype is second
+    np.testing.assert_allclose(found.float().asnumpy(), 0.643669, 2e-3)
+
+
+@pytest.mark.parametrize("function", ["array_split", "split", "hsplit", "vsplit"])
+def test_numpy_splits_at_indices_into_a_list(function: str) -> None:
+    split = getattr(ms.numpy, function)
+    assert type(split(X, [1])) is list and type(split(X, 1)) is tuple
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        # a list or a bool is no int
+        (lambda: X.topk([1]), TypeError),
+        (lambda: ops.chunk(X, [2]), TypeError),
+        (lambda: X.chunk(2, axis=[0]), TypeError),
+        (lambda: X.narrow(0, 0, [1]), TypeError),
+        (lambda: ops.expand_dims(X, [0]), TypeError),
+        (lambda: X.argmax([1]), TypeError),
+        (lambda: ops.tril(X, True), TypeError),
+        (lambda: X.triu(True), TypeError),
+        (lambda: ops.Split(0, True)(X), TypeError),
+        (lambda: ops.Randperm(4, True), TypeError),
+        (lambda: X.std(1, correction=True), TypeError),
+        # an argument that must be given
+        (lambda: X.softmax(), TypeError),
+        (lambda: ms.mint.squeeze(X), TypeError),
+        (lambda: ops.cumsum(X, None), TypeError),
+        (lambda: ms.mint.cumsum(X, None), TypeError),
+        (lambda: ops.ReduceMax()(X, None), TypeError),
+        (lambda: ops.ReduceSum()(X, None), TypeError),
+        (lambda: X.new_zeros(), TypeError),
+        (lambda: X.new_ones(), TypeError),
+        (lambda: X.flatten(None), TypeError),
+        # values outside of what is allowed
+        (lambda: X.topk(0), ValueError),
+        (lambda: ops.arange(5, 1), ValueError),
+        (lambda: ops.range(1, 5, -1), ValueError),
+        (lambda: ms.mint.arange(5, 1), ValueError),
+        (lambda: ops.clamp(X, True, 3), ValueError),
+        (lambda: X.clip([1], 3), TypeError),
+        (lambda: ops.Pad(((-1, 0), (0, 0)))(X), ValueError),
+        (lambda: ms.nn.Pad(((0, 0), (-1, 1)), "REFLECT"), ValueError),
+        (lambda: ops.ResizeNearestNeighbor((0, 1))(IMAGE), ValueError),
+        (lambda: ops.Argmax(output_type=ms.bool_)(X), ValueError),
+        (lambda: ops.UniformReal(-1), ValueError),
+        (lambda: ops.StandardNormal(True), TypeError),
+        (lambda: ops.Split(1, 2)(X), ValueError),
+        # MindSpore raises one or the other, depending on the function
+        (lambda: ms.nn.MSELoss(NONE), ValueError),
+        (lambda: ms.nn.MSELoss(NONE), TypeError),
+        (lambda: ms.nn.AvgPool2d([2]), TypeError),
+        (lambda: ms.nn.AvgPool2d((2,)), ValueError),
+        (lambda: ops.concat((X, None)), TypeError),
+        (lambda: ops.concat((X, 1.0)), TypeError),
+        (lambda: ops.gather(X, None, 0), TypeError),
+        (lambda: ops.matmul(X, X), ValueError),
+        (lambda: ops.matmul(X, X), RuntimeError),
+        (lambda: ops.gather(X, Tensor([5]), 0).asnumpy(), RuntimeError),
+        (lambda: ops.gather(X, Tensor([5]), 0).asnumpy(), IndexError),
+        (lambda: X.repeat_interleave(-1, 0), RuntimeError),
+        # a primitive whose operand is no Tensor
+        (lambda: ops.MatMul()(1.0, X), TypeError),
+        (lambda: ops.Conv2D(3, 2)(IMAGE, "x"), TypeError),
+        (lambda: ops.ReduceMean()("x"), TypeError),
+        (lambda: ops.Reshape()(1.0, (1, 1)), TypeError),
+        (lambda: ops.Split()(None), TypeError),
+        (lambda: ops.ResizeNearestNeighbor((2, 2))(None), TypeError),
+    ],
+)
+def test_refusals(call: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()

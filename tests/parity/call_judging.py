@@ -3,7 +3,8 @@
 `calls.py` uses it. Values may differ by rounding; a Parameter counts as a Tensor; for random
 results only sizes and dtypes must agree. Where MindSpore refuses a call that has only another dtype
 or shape than a valid call, duograph may compute it, because MindSpore's CPU kernels lack many
-dtypes.
+dtypes. Where both refuse it, and MindSpore only for want of a kernel, their error classes may
+differ.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from parity.plain import as_array
 
 Plain = Any
 Outcome = dict[str, Any]
-AGREE, WIDER, LISTED = "agree", "wider", "listed"
+AGREE, WIDER, LISTED, NO_KERNEL = "agree", "wider", "listed", "no kernel"
+EXPECTED = (WIDER, LISTED, NO_KERNEL)
 # The worst first: the kinds of a difference.
 KINDS = (
     "value",
@@ -27,6 +29,7 @@ KINDS = (
     "narrower",
     "accepts",
     "error class",
+    NO_KERNEL,
     WIDER,
 )
 # Relative; a tenth of it, times the largest element, is absolute. MindSpore computes some functions
@@ -36,6 +39,15 @@ TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float64": 1e-4}
 UNBUILT = (
     "unsupported", "not support", "unregistered", "does not support", "Unsupported", "kernel",
     "Not support", "only support", "only CPU", "should be in", "must be one of", "Ascend", "GPU",
+)  # fmt: skip
+
+
+# What MindSpore says when it failed before it looked at the values: no kernel, or its own fault.
+# If duograph refuses the call as well, the classes of the two errors need not agree.
+NO_ANSWER = (
+    "unregistered", "not supported on this device", "Create kernelmod", "Kernel select failed",
+    "does not support this kernel data type", "Framework Unexpected Exception", "The pointer[",
+    "Unsupported op", "unsupported reduce operation", "Invalid kernel",
 )  # fmt: skip
 
 
@@ -84,7 +96,9 @@ def _outcomes(
     if "error" in theirs and "error" in ours:
         if theirs["error"][0] in ours["error"] or set(ours["error"][:-2]) & _family(theirs):
             return []
-        return [("error class", f"{ours['error'][0]} here, {_error(theirs)} there")]
+        blank = any(text in theirs["text"] for text in NO_ANSWER)
+        kind = NO_KERNEL if blank else "error class"
+        return [(kind, f"{ours['error'][0]} here, {_error(theirs)} there")]
     if "error" in ours:
         return [("narrower", f"{_error(ours)} here")]
     if "error" in theirs:

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from parity.call_judging import AGREE, LISTED, WIDER, Difference, judge_call
+from parity.call_judging import AGREE, EXPECTED, LISTED, Difference, judge_call
 from parity.given_seeds import given
 from parity.listed_differences import Row, row_of, unneeded
 from parity.run import FOLDER, NAMES, collected, forget, results, run_all
@@ -101,7 +101,7 @@ def table(calls: list[Call], verdicts: dict[str, list[Difference]]) -> None:
     for key in sorted(counts):
         row = counts[key]
         total = sum(row.values())
-        share = 100 * (row[AGREE] + row[WIDER] + row[LISTED]) / total
+        share = 100 * (row[AGREE] + sum(row[k] for k in EXPECTED)) / total
         print(f"{' '.join(key):24}" + "".join(f"{row[k]:14}" for k in kinds) + f"{share:8.1f} %")
 
 
@@ -110,7 +110,7 @@ def shown(calls: list[Call], verdicts: dict[str, list[Difference]], most: int, k
     groups: dict[tuple[str, str], list[tuple[Call, Difference]]] = collections.defaultdict(list)
     for call in calls:
         for difference in verdicts.get(call["id"], [])[:1]:
-            if difference.kind not in (WIDER, LISTED) or kind == difference.kind:
+            if difference.kind not in EXPECTED or kind == difference.kind:
                 groups[difference.kind, call["path"]].append((call, difference))
     order = sorted(groups, key=lambda g: (g[0], -len(groups[g])))
     for key in [k for k in order if kind in k[0]][:most]:

@@ -129,10 +129,18 @@ def run_all(
         if task[key] not in done:
             todo.put(task)
     total, start, lock = todo.qsize(), time.monotonic(), threading.Lock()
+    failures: list[BaseException] = []
     if not total:
         return
 
     def work() -> None:
+        try:
+            answer_all()
+        except BaseException as error:  # a thread would end unnoticed
+            failures.append(error)
+            raise
+
+    def answer_all() -> None:
         worker = Worker(command, limit)
         while True:
             try:
@@ -149,6 +157,8 @@ def run_all(
         thread.start()
     for thread in threads:
         thread.join()
+    if failures:
+        raise failures[0]
     took = time.monotonic() - start
     print(f"{total} tasks for {' '.join(command)} in {took:.0f} s", flush=True)
 

@@ -29,12 +29,21 @@ _REPLAY = "keeps a replay buffer or an environment on the device; keep it in Pyt
 _BOOST = "tunes a network for clusters of Ascend chips"
 _INTERNAL = "is a part of MindSpore's compiler"
 _THOR = "is a part of MindSpore's second-order training, whose kernels are those of Ascend and GPU"
+_SAVED = (
+    "changes what is kept for a gradient; gradient rules choose that here, and `recompute` of a "
+    "Cell keeps less"
+)
+_STORE = "needs a server that several processes reach; not built yet"
+_DISPATCH = (
+    "intercepts ops, which run as prepared calls here; use a Cell's hooks or profiler.profile"
+)
 _ADASUM = "adds up the updates of 16 processes or more"
 
 # namespace -> reason -> names
 REFUSED: dict[str, dict[str, str]] = {
     "": {
         _SEVERAL: "parameter_broadcast sync_pipeline_shared_parameters",
+        _SAVED: "saved_tensors_hooks register_saved_tensors_hooks",
         _STRATEGY: "build_searched_strategy merge_pipeline_strategys "
         "rank_list_for_transform restore_group_info_list transform_checkpoint_by_rank "
         "transform_checkpoints unified_safetensors get_ckpt_path_with_strategy",
@@ -97,6 +106,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "NeighborExchangeV2 CollectiveGather CollectiveScatter BatchISendIRecv "
         "Reshard distribute Morph",
         _SERVER: "Push Pull MapCacheIdx MapUniform make_map_parameter",
+        _STORE: "TCPStore",
         _QUEUE: "GetNext ms_hasnext ms_next",
         _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "
         "CopyWithSlice SelectView SliceGetItem DtypeToEnum",
@@ -125,6 +135,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "utils": {
         _CLUSTER: "stress_detect sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "RSCPluginHandle TFTCommValue comm_exec_order_check runtime_execution_order_check",
+        _DISPATCH: "MsDispatchMode",
     },
     "_c_expression.amp": {
         _INTERNAL: "create_amp_strategy PrimCastStrategyInfo push_amp_strategy pop_amp_strategy"

@@ -154,12 +154,12 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return _ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
 
 
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(input: Tensor, dim: int | Sequence[int]) -> Tensor:
     """Remove axes of length 1 (`mindspore.mint.squeeze`).
 
     Args:
         input: Tensor.
-        dim: axis or axes; those of another length are kept. None for all axes of length 1.
+        dim: axis or axes; those of another length are kept.
 
     Raises:
         ValueError: an axis out of range.
@@ -169,8 +169,6 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         >>> mint.squeeze(mint.ones((1, 3, 1)), 0).shape
         (3, 1)
     """
-    if dim is None:
-        return _ops.squeeze(input)
     n = builtins.max(input.ndim, 1)
     wanted = [axis_of("squeeze", d, n) for d in ((dim,) if isinstance(dim, int) else dim)]
     kept = [size for i, size in enumerate(input.shape) if size != 1 or i not in wanted]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, OptionKindError, ShapeError
 from ..tensor import Tensor
 
 __all__ = [
@@ -117,7 +117,8 @@ def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tupl
     if isinstance(value, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
     if len(several) != count:
-        raise ArgumentValueError(_got(owner, name, value, f"an int or a tuple of {count} ints"))
+        error = OptionKindError if isinstance(several, list) else ArgumentValueError
+        raise error(_got(owner, name, value, f"an int or a tuple of {count} ints"))
     for n in several:
         if isinstance(n, bool) or not isinstance(n, int):
             raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))

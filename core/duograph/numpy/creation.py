@@ -315,7 +315,10 @@ def arange(
     wanted = dtype_or_none(dtype)
     if wanted is None:
         wanted = promoted([tensor_of(v) for v in values])[0].dtype
-    return _ops.arange(*values, dtype=wanted)
+    first, last, by = values
+    if (last - first) * by < 0:
+        last = first
+    return _ops.arange(first, last, by, dtype=wanted)
 
 
 def _spaced(

@@ -248,7 +248,9 @@ def column_stack(tup: Sequence[TensorLike]) -> Tensor:
 # ---- splitting -------------------------------------------------------------------------------
 
 
-def array_split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tensor, ...]:
+def array_split(
+    x: TensorLike, indices_or_sections: Ints, axis: int = 0
+) -> tuple[Tensor, ...] | list[Tensor]:
     """Split along an axis into parts whose sizes differ by at most one, or at indices.
 
     Args:
@@ -257,7 +259,7 @@ def array_split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tupl
         axis: the axis.
 
     Returns:
-        Tuple of Tensors.
+        Tuple of Tensors, or a list if there are indices.
 
     Raises:
         ValueError: the number of parts is less than 1.
@@ -283,10 +285,12 @@ def array_split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tupl
     for start, stop in itertools.pairwise(ends):
         take[axis] = slice(start, builtins.max(start, stop))
         out.append(t[tuple(take)])
-    return tuple(out)
+    return tuple(out) if isinstance(indices_or_sections, int) else out
 
 
-def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tensor, ...]:
+def split(
+    x: TensorLike, indices_or_sections: Ints, axis: int = 0
+) -> tuple[Tensor, ...] | list[Tensor]:
     """Split along an axis into equal parts, or at indices.
 
     Args:
@@ -295,7 +299,7 @@ def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tens
         axis: the axis.
 
     Returns:
-        Tuple of Tensors.
+        Tuple of Tensors, or a list if there are indices.
 
     Raises:
         ValueError: the axis is not divisible by the number of parts.
@@ -317,7 +321,7 @@ def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tens
     return array_split(t, indices_or_sections, axis)
 
 
-def hsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
+def hsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...] | list[Tensor]:
     """Split along axis 1, or a vector along axis 0.
 
     Args:
@@ -340,7 +344,7 @@ def hsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
     return split(t, indices_or_sections, 0 if t.ndim == 1 else 1)
 
 
-def vsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
+def vsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...] | list[Tensor]:
     """Split along axis 0.
 
     Args:
@@ -362,7 +366,7 @@ def vsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
     return split(x, indices_or_sections, 0)
 
 
-def dsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...]:
+def dsplit(x: TensorLike, indices_or_sections: Ints) -> tuple[Tensor, ...] | list[Tensor]:
     """Split along axis 2.
 
     Args:

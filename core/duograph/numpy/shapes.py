@@ -147,7 +147,7 @@ def size(a: TensorLike, axis: Ints | None = None) -> int:
 def at_least(rank: int, x: Tensor) -> Tensor:
     """Return a tensor with at least `rank` axes, as NumPy's `atleast_3d` and its relatives do."""
     if x.ndim >= rank:
-        return x
+        return _ops.identity(x)
     shape = (1,) * (rank - x.ndim) + x.shape if x.ndim < 2 else (*x.shape, 1)
     if rank == 3 and x.ndim == 1:
         shape = (1, x.shape[0], 1)

@@ -23,7 +23,7 @@ Number: TypeAlias = "int | float"
 Scalar: TypeAlias = "int | float | complex"  # a bool is an int
 Axis: TypeAlias = "int | Sequence[int] | None"  # None is all axes
 
-__all__ = ["ints_of", "number_of", "refuse_complex", "tensor_of", "tensors_of"]
+__all__ = ["int_of", "ints_of", "number_of", "refuse_complex", "tensor_of", "tensors_of"]
 
 
 def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
@@ -50,6 +50,21 @@ def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
             out.append(size_like(v))
         return tuple(out)
     raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
+
+
+def int_of(name: str, what: str, value: object) -> int:
+    """Convert an integer argument, which may be a Tensor of one element, to an int.
+
+    `name` and `what` name the user's function and argument in errors.
+
+    Raises:
+        TypeError: the value has another type; a bool or a sequence is no int.
+    """
+    if isinstance(value, Tensor) and value.size == 1:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int")
+    return size_like(value)
 
 
 def number_of(name: str, what: str, value: object) -> float:

@@ -21,8 +21,8 @@ __all__ = ["axes_of", "axis_of", "spelled", "tuple_of"]
 def axis_of(name: str, axis: object, ndim: int) -> int:
     """Return `axis` as a non-negative int; a 0-d tensor is treated as 1-d.
 
-    `ndim` is the tensor's number of axes, `name` the user's function in errors. An int may be
-    wrapped in a sequence or tensor of one element.
+    `ndim` is the tensor's number of axes, `name` the user's function in errors. It may also be
+    a tensor of one element.
 
     Raises:
         TypeError: not an int.
@@ -31,8 +31,6 @@ def axis_of(name: str, axis: object, ndim: int) -> int:
     if axis.__class__ is not int:
         if isinstance(axis, Tensor) and axis.size == 1:
             axis = axis.item()
-        if isinstance(axis, (tuple, list)) and len(axis) == 1:
-            axis = axis[0]
         if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
             if isinstance(axis, Tensor):
                 raise ArgumentError(

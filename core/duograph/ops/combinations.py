@@ -263,14 +263,15 @@ def clamp(input: Tensor, low: float, high: float):
     Args:
         input: Tensor of any shape; not complex.
         min, max: numbers or Tensors that broadcast with `input`; None: no limit on that side. Where
-            `min` is greater than `max` the result is `max`.
+            `min` is greater than `max` the result is `max`. A limit of NaN gives NaN.
 
     Returns:
         Tensor of the broadcast shape; the dtype of `input`, or the common one when a limit is of a
         higher kind.
 
     Raises:
-        ValueError: both limits are None.
+        ValueError: both limits are None, or one is a bool.
+        TypeError: a limit is neither a number nor a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -284,6 +285,11 @@ def clamp(input: Tensor, low: float, high: float):
 def _(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None):
     if min is None and max is None:
         raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
+    for limit in (min, max):
+        if isinstance(limit, bool):
+            raise ArgumentValueError("clamp: got a bool for a limit; wanted a number or a Tensor")
+        if isinstance(limit, (list, tuple)):
+            raise ArgumentError(f"clamp: got the limit {limit!r}; wanted a number or a Tensor")
     if input.dtype.is_complex:
         raise DTypeError(
             f"clamp: input has dtype {input.dtype.name}; wanted an integer or floating one"
@@ -291,7 +297,8 @@ def _(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | 
     if isinstance(input, Tensor) and input.dtype.is_floating:
         low = float("-inf") if min is None else min
         high = float("inf") if max is None else max
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+        numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
+        if numbers and low == low and high == high:  # the kernel would ignore a limit of NaN
             return (input, float(low), float(high))
     out = input if min is None else _limited(input, min, True)
     return out if max is None else _limited(out, max, False)

@@ -42,7 +42,7 @@ def arange(
         dtype: default int64 when all are integers, else float32.
 
     Raises:
-        ValueError: `step` is 0.
+        ValueError: `step` is 0 or leads away from `end`.
 
     Examples:
         >>> import duograph as ms
@@ -56,6 +56,10 @@ def arange(
     found = (int64 if whole else float32) if dtype is None else as_dtype(dtype)
     if by == 0:
         raise ArgumentValueError("arange: got step=0; wanted a number above or below 0")
+    if (last - first) * by < 0:
+        raise ArgumentValueError(
+            f"arange: got the step {by} from {first} to {last}; wanted one towards the end"
+        )
     if whole:
         count = range_length(first, last, by)
         kind = found if found in (int32, int64) else int64

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..call_cache import cached_call
 from ..dtype import DTypeLike, as_dtype, int32
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import Number
 from ..tensor import Tensor
+from .arguments import int_of
 from .axes import axis_of
 from .comparison import equal, less, less_equal
 from .creation import cast_to, fill, iota, zeros_of
@@ -44,18 +43,6 @@ def _distance(x: Tensor) -> Tensor:
     """Return the int32 matrix ``column - row``: the number of the diagonal each element is on."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
-
-
-def int_of(name: str, what: str, value: object) -> int:
-    """Return an integer argument, which may be a Tensor of one element, as an int.
-
-    Raises ArgumentError for other values, with the user's function `name` and argument `what`.
-    """
-    if isinstance(value, Tensor) and value.size == 1:
-        value = value.item()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int")
-    return int(value)
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:

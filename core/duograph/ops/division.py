@@ -20,10 +20,12 @@ from .creation import cast
 from .elementwise import abs, mul, neg, true_divide
 from .logic import logical_and, select
 from .methods import tensor_method
+from .primitive import Primitive
 from .rounding import floor, trunc
 from .shape_primitives import reduce_sum, unbroadcast
 
 __all__ = [
+    "RealDiv",
     "div", "divide", "floor_divide", "fmod", "mod", "remainder",
 ]  # fmt: skip
 
@@ -358,6 +360,33 @@ def _(x, y):
 mod = remainder
 
 
+class RealDiv(Primitive):
+    """Quotient in the common dtype of the operands: `RealDiv()(x, y)`.
+
+    Quotients of integers are truncated towards zero, as in MindSpore; `/` and `Div` return float32.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.RealDiv()(ms.Tensor([-7, 7]), ms.Tensor([2, 2])))
+        [-3  3]
+    """
+
+    op = true_divide
+
+    def __call__(self, x: Tensor | int | float, y: Tensor | int | float) -> Tensor:
+        """Return x / y; the shapes broadcast."""
+        if all(_is_integer(v) for v in (x, y)):
+            return truncate_div(x, y)
+        return true_divide(x, y)
+
+
+def _is_integer(value: object) -> bool:
+    """Return whether an operand is an int or a Tensor of integers; bool is no integer."""
+    if isinstance(value, Tensor):
+        return value.dtype.is_integer
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def div(
     input: Tensor | int | float, other: Tensor | int | float, *, rounding_mode: str | None = None
 ) -> Tensor:
@@ -395,8 +424,12 @@ def div(
 def _tensor_div(
     self: Tensor, other: Tensor | int | float, *, rounding_mode: str | None = None
 ) -> Tensor:
-    """Divide elementwise, and optionally round the quotient; see `ops.div`."""
-    return div(self, other, rounding_mode=rounding_mode)
+    """Divide elementwise, and optionally round the quotient; see `ops.div`.
+
+    Capital letters in `rounding_mode` do not matter.
+    """
+    mode = rounding_mode.lower() if isinstance(rounding_mode, str) else rounding_mode
+    return div(self, other, rounding_mode=mode)
 
 
 divide = div

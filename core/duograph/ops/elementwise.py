@@ -140,7 +140,7 @@ def _(x, y, out, dout):
     reflected=["__rtruediv__"],
     dtypes=INEXACT,
     promote="float",
-    primitive=["RealDiv", "Div"],
+    primitive="Div",
 )
 def true_divide(input: Tensor, other: Tensor):
     """Divide elements; integers and bool are converted to float32 (`mindspore.ops.true_divide`).

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..autodiff.bprop_registry import binop_grad_common, bprop_getters
 from ..autodiff.jacobian import jacfwd, jacrev
+from ..autodiff.taylor import derivative, jet
 from ..autodiff.transforms import GradOperation, grad, jvp, value_and_grad, vjp
 from ..autodiff.vmap import vmap
 from ..dtype import DType, Type
@@ -21,8 +22,9 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 
 __all__ = [
-    "GradOperation", "grad", "value_and_grad", "vjp", "jvp", "jacrev", "jacfwd", "vmap",
-    "bprop_getters", "binop_grad_common", "HyperMap", "Map", "MultitypeFuncGraph", "Partial",
+    "GradOperation", "grad", "value_and_grad", "vjp", "jvp", "jacrev", "jacfwd", "jet",
+    "derivative", "vmap", "bprop_getters", "binop_grad_common", "HyperMap", "Map",
+    "MultitypeFuncGraph", "Partial",
     "partial", "constexpr", "get_grad", "linearize",
 ]  # fmt: skip
 

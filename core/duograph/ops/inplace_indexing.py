@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError
 from ..tensor import Tensor
 from . import shaping
 from .axis_scattering import index_fill, index_write, masked_scatter
@@ -22,7 +22,7 @@ from .inplace import write
 from .methods import tensor_method
 from .movement import reshape
 from .primitive import primitive
-from .scattering import scatter_along, scatter_nd_mode, scatter_rows
+from .scattering import reduction_of, scatter_along, scatter_nd_mode, scatter_rows
 from .shape_primitives import reshape_to
 
 __all__ = [
@@ -186,19 +186,19 @@ def _tensor_scatter_(
     """Write elements of `src` at indices along an axis, in place; return the tensor.
 
     `dim` is another name of `axis`, and `value` another name of `src`, for a number. With
-    ``reduce="add"``, the elements are added to those of the tensor. See `ops.scatter`.
+    ``reduce="add"`` or ``reduce="multiply"``, the elements are added to, or multiplied with, those
+    of the tensor. See `ops.scatter`.
     """
-    if reduce not in (None, "none", "add"):
-        raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
+    mode = reduction_of("scatter_", reduce)
     source = value if src is None else src
-    made = scatter_along("scatter_", self, _along(axis, dim), index, source, reduce == "add")
+    made = scatter_along("scatter_", self, _along(axis, dim), index, source, mode)
     return write(self, made, "scatter_")
 
 
 @tensor_method("scatter_add_")
 def _tensor_scatter_add_(self: Tensor, dim: int, index: object, src: object) -> Tensor:
     """Add elements of `src` at indices along axis `dim`, in place; return the tensor."""
-    return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
+    return write(self, scatter_along("scatter_add_", self, dim, index, src, "add"), "scatter_add_")
 
 
 @tensor_method("masked_scatter_")

@@ -15,10 +15,10 @@ from ..op import op
 from ..op_signature import NewAxis
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
-from .arguments import ints_of
+from .arguments import int_of, ints_of
 from .axes import axis_of
 from .methods import tensor_method
-from .movement import concat_by, pad_by, slice_axis
+from .movement import concat_by, identity, pad_by, slice_axis
 from .shape_primitives import reshape_to
 from .shaping import atleast_1d, atleast_2d, atleast_3d
 
@@ -37,7 +37,7 @@ MOST_PARTS = 65536
 
 
 def _several(name: str, tensors: object) -> list[Tensor]:
-    """Return the tensors to be joined as a list; numbers are converted to tensors.
+    """Return the tensors to be joined as a list; arrays and lists are converted to tensors.
 
     A single Tensor is split into its slices along axis 0. `name` is the user's function in errors.
 
@@ -53,6 +53,8 @@ def _several(name: str, tensors: object) -> list[Tensor]:
         )
     if not tensors:
         raise ArgumentValueError(f"{name}: got no tensors; wanted at least one")
+    if any(x is None or isinstance(x, (int, float)) for x in tensors):
+        raise ArgumentError(f"{name}: got {tuple(tensors)!r}; wanted a tuple or list of Tensors")
     return [x if isinstance(x, Tensor) else Tensor(x) for x in tensors]
 
 
@@ -250,7 +252,7 @@ def _parts(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]
     for n in sizes:
         out.append(slice_axis(input, axis, begin, begin + n))
         begin += n
-    return tuple(out)
+    return tuple([identity(input)] if len(out) == 1 else out)
 
 
 @tensor_method("split")
@@ -313,7 +315,7 @@ def split(
                 f"wanted sizes from 0 on that sum to {n}"
             )
         return _parts(tensor, at, sizes)
-    (size,) = ints_of("split", "split_size_or_sections", split_size_or_sections)
+    size = int_of("split", "split_size_or_sections", split_size_or_sections)
     if size <= 0:
         raise ArgumentValueError(f"split: got the size {size}; wanted a positive one")
     return _parts(tensor, at, [min(size, n - b) for b in range(0, n, size)] or [0])
@@ -354,7 +356,7 @@ def tensor_split(
         starts = [0, *bounds]
         ends = [*bounds, n]
         return tuple(slice_axis(input, at, b, max(b, e)) for b, e in zip(starts, ends, strict=True))
-    (count,) = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
+    count = int_of("tensor_split", "indices_or_sections", indices_or_sections)
     if count <= 0:
         raise ArgumentValueError(f"tensor_split: got {count} parts; wanted at least one")
     if count > max(n, MOST_PARTS):
@@ -441,7 +443,7 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
         (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[1], dtype=Int64, value= [3]))
     """
     at = _cut_axis("chunk", input, axis)
-    (count,) = ints_of("chunk", "chunks", chunks)
+    count = int_of("chunk", "chunks", chunks)
     if count <= 0:
         raise ArgumentValueError(f"chunk: got chunks={count}; wanted a positive int")
     n = input.shape[at]
@@ -499,14 +501,14 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """
     at = _cut_axis("narrow", input, axis)
     n = input.shape[at]
-    (begin,) = ints_of("narrow", "start", start)
-    (count,) = ints_of("narrow", "length", length)
+    begin = int_of("narrow", "start", start)
+    count = int_of("narrow", "length", length)
     begin = begin + n if begin < 0 else begin
     if not (0 <= begin <= n and 0 <= count <= n - begin):
         raise ArgumentValueError(
             f"narrow: got start={start}, length={length} for axis {at} of size {n}"
         )
-    return slice_axis(input, at, begin, begin + count)
+    return identity(input) if count == n else slice_axis(input, at, begin, begin + count)
 
 
 @tensor_method("narrow")

@@ -8,7 +8,7 @@ eager and compiled code have the same gradient. The argument `reduction` is ``"m
 from __future__ import annotations
 
 from ..call_cache import cached_call
-from ..dtype import FLOATING, int32, int64
+from ..dtype import FLOATING, int32, int64, promote
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import NO_GRAD, op
@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from . import elementwise
 from .activation import logsigmoid
 from .comparison import greater, less, less_equal, not_equal
-from .creation import cast_to, fill
+from .creation import cast, cast_to, fill
 from .elementwise import maximum, neg
 from .exponential import log
 from .gather_scatter import checked_labels, gather, gather_elements_by
@@ -502,7 +502,7 @@ def binary_cross_entropy_with_logits(
 
     Args:
         input: logits, float, any shape.
-        target: targets of the same shape.
+        target: targets of the same shape; the result has their dtype.
         weight: factor of each loss; it broadcasts to the shape of `input`.
         pos_weight: factor of the part for positive targets; it broadcasts to the shape of `input`.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
@@ -536,6 +536,12 @@ def _(
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
+    if input.dtype is not target.dtype:
+        wide = promote(input.dtype, target.dtype)
+        found = binary_cross_entropy_with_logits.public(
+            cast(input, wide), cast(target, wide), weight, pos_weight, reduction
+        )
+        return cast(found, target.dtype)
     return (input, target, weight, pos_weight, reduction)
 
 

@@ -96,7 +96,7 @@ def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]
 
 @op(name="identity", primitive="Identity", composite=False, alias=True)
 def identity(x: Tensor):
-    """Return a tensor of the same value (`mindspore.ops.identity`).
+    """Return a tensor of the same value, and any other value itself (`mindspore.ops.identity`).
 
     Examples:
         >>> import duograph as ms
@@ -111,6 +111,12 @@ def _(x):
 
 
 identity.reference(np.array)
+
+
+@identity.normaliser
+def _(x: Tensor):
+    """Make `identity` return values other than tensors unchanged, such as numbers and None."""
+    return (x,) if hasattr(x, "_type") else x
 
 
 @identity.bprop

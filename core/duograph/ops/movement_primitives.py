@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..dtype import DType, int32, int64
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
@@ -36,6 +36,7 @@ from . import (
 from . import (
     creation_functions as creation,
 )
+from .arguments import int_of
 from .comparison import less
 from .division import floor_divide, remainder
 from .gather_scatter import gather
@@ -128,8 +129,8 @@ def _tensors(function: _Function) -> _Function:
 
 def _split(input_x: Tensor, axis: int, output_num: int) -> tuple[Tensor, ...]:
     n = input_x.shape[axis] if input_x.shape else 0
-    if output_num < 1 or n % output_num:
-        raise ArgumentError(
+    if int_of("Split", "output_num", output_num) < 1 or n % output_num:
+        raise ArgumentValueError(
             f"Split: got output_num={output_num} for an axis of size {n}; wanted a divisor"
         )
     return joining.split(input_x, max(n // output_num, 1), axis)

@@ -273,7 +273,10 @@ def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
         size = size.tolist()
     if x.ndim != 4:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, H, W)")
-    return tuple_of(name, "size", size, 2)
+    sizes = tuple_of(name, "size", size, 2)
+    if min(sizes) < 1:
+        raise ArgumentValueError(f"{name}: got size={size!r}; wanted sizes of at least 1")
+    return sizes
 
 
 class _Resize(Primitive):

@@ -178,6 +178,8 @@ def pad_pairs(
     `name` is the user's function in errors.
     """
     low, high = _pairs(name, paddings, len(input.shape))
+    if name == "Pad" and min((*low, *high), default=0) < 0:
+        raise ArgumentValueError(f"Pad: got paddings={paddings!r}; wanted none negative")
     _check_sizes(name, input.shape, low, high)
     return pad_with(input, low, high, 0)
 

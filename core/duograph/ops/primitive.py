@@ -58,7 +58,7 @@ class Primitive:
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        explain_methods(cls, "__init__")
+        explain_methods(cls, "__init__", "__call__")
 
     def __init__(self, name: str | None = None) -> None:
         self._name = name

@@ -15,6 +15,7 @@ from ..dtype import DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random, random_choices, random_functions
+from .arguments import int_of
 from .creation import cast_to, fill
 from .movement import concat_by, stop_gradient
 from .primitive import Primitive
@@ -104,6 +105,9 @@ class _Seeded(Primitive):
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
+        for what, value in (("seed", seed), ("seed2", seed2)):
+            if int_of(self.name, what, value) < 0:
+                raise ArgumentValueError(f"{self.name}: got {what}={value}; wanted 0 or more")
         self.seed, self.seed2 = seed, seed2
 
     @property
@@ -225,7 +229,8 @@ class Randperm(Primitive):
 
     def __init__(self, max_length: int = 1, pad: int = -1, dtype: DTypeLike = int32) -> None:
         super().__init__()
-        self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
+        self.max_length = int_of("Randperm", "max_length", max_length)
+        self.pad, self.dtype = int_of("Randperm", "pad", pad), as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
         """Return the numbers 0 to n - 1 in random order, padded with `pad` to `max_length`.

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..call_cache import cached_call
-from ..dtype import BOOL, FLOATING, REAL, bool_
+from ..dtype import BOOL, FLOATING, REAL, bool_, float32
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -206,7 +206,7 @@ def hardswish(input: Tensor):
     """Return ``x * hardsigmoid(x)`` for each element x (`mindspore.ops.hardswish`).
 
     Args:
-        input: Tensor of any shape; floating.
+        input: Tensor of any shape; floating, or of integers: their results are truncated.
 
     Returns:
         Tensor of the shape and dtype of `input`.
@@ -220,6 +220,13 @@ def hardswish(input: Tensor):
         Tensor(shape=[3], dtype=Float32, value= [-3.33333343e-01,  0.00000000e+00,  1.66666663e+00])
     """
     return input * (clamp.public(input + 3, 0, 6) / 6)
+
+
+@hardswish.normaliser
+def _(input: Tensor):
+    if isinstance(input, Tensor) and input.dtype.is_integer:
+        return cast(hardswish.public(cast(input, float32)), input.dtype)
+    return (input,)
 
 
 @hardswish.scalar

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..dtype import DTypeLike, as_dtype, bool_, int32
-from ..errors import ArgumentError
+from ..dtype import DType, DTypeLike, as_dtype, bool_, int32, int64
+from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
 from .elementwise import maximum
+from .movement import identity
 from .norms import vector_norm
 from .primitive import Primitive
 
@@ -50,6 +51,8 @@ class _Reduce(Primitive):
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
         """Reduce over `axis`, an int or a tuple of ints; () means all axes."""
         assert self.op is not None
+        if axis is None:
+            raise ArgumentError(f"{self.name}: got axis=None; wanted ints, or () for all axes")
         return self.op(x, axes_of(self.name, axis, x.ndim), self.keep_dims)
 
 
@@ -72,10 +75,10 @@ class ReduceSum(_Reduce):
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
         """Return the sum over `axis`; () means all axes, or with `skip_mode` none."""
-        if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
-            return x
-        if x.dtype is bool_:
-            x = cast_to(x, int32)
+        if self.skip_mode and isinstance(axis, (tuple, list)) and not axis:
+            return identity(x)
+        if x.dtype is bool_:  # the sum of bools is whether there is one
+            return cast_to(super().__call__(cast_to(x, int32), axis), bool_)
         return super().__call__(x, axis)
 
 
@@ -158,6 +161,13 @@ class ArgMinWithValue(Primitive):
         return index, value
 
 
+def _index_dtype(name: str, dtype: DType) -> DType:
+    """Return the argument `output_type` of the primitive `name`, if it is int32 or int64."""
+    if dtype not in (int32, int64):
+        raise ArgumentValueError(f"{name}: got output_type={dtype.name}; wanted int32 or int64")
+    return dtype
+
+
 class Argmax(Primitive):
     """Index of the largest element: `Argmax(axis=-1, output_type=int32)(x)`."""
 
@@ -173,7 +183,7 @@ class Argmax(Primitive):
 
         The axis and the dtype of the result are `axis` and `output_type` of the constructor.
         """
-        return cast_to(extremes.argmax(x, self.axis), self.output_type)
+        return cast_to(extremes.argmax(x, self.axis), _index_dtype(self.name, self.output_type))
 
 
 class Argmin(Primitive):
@@ -191,7 +201,7 @@ class Argmin(Primitive):
 
         The axis and the dtype of the result are `axis` and `output_type` of the constructor.
         """
-        return cast_to(extremes.argmin(x, self.axis), self.output_type)
+        return cast_to(extremes.argmin(x, self.axis), _index_dtype(self.name, self.output_type))
 
 
 class _Scan(Primitive):

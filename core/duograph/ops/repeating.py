@@ -25,7 +25,7 @@ from .elementwise import sub
 from .gather_scatter import gather
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
-from .movement import slice_axis
+from .movement import identity, slice_axis
 from .primitive import primitive
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .shaping import atleast_1d, one_tuple
@@ -73,7 +73,7 @@ def _(input: Tensor, dims: int | Sequence[int]):
     counts = (1,) * (len(shape) - len(counts)) + counts
     shape = (1,) * (len(counts) - len(shape)) + shape
     if all(c == 1 for c in counts):
-        return input if shape == input.shape else reshape_to(input, shape)
+        return reshape_to(input, shape)
     return (input, shape, counts)
 
 
@@ -196,7 +196,7 @@ def _(input: Tensor, shape: int | Sequence[int]):
     wanted = ints_of("broadcast_to", "shape", shape)
     have = input.shape
     if wanted == have:
-        return input
+        return identity(input)
     lead = len(wanted) - len(have)
     if any([n < 0 for n in wanted]):
         if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):

@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method
-from .movement import concat_by, flip_by, slice_axis
+from .movement import concat_by, flip_by, identity, slice_axis
 from .primitive import primitive
 from .shape_primitives import reshape_to
 from .shaping import one_tuple, ravel, swapaxes
@@ -54,7 +54,7 @@ def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     """
     axes = ints_of("flip", "dims", dims)
     found = axes_of("flip", axes, len(input.shape)) if axes else ()
-    return flip_by(input, found) if found else input
+    return flip_by(input, found) if found else identity(input)
 
 
 @cached_call

@@ -328,7 +328,7 @@ def _tensor_cumsum(
     dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
-    """Return the running sum along an axis; see `ops.cumsum`.
+    """Return the running sum along an axis, or of all elements if it is None; see `ops.cumsum`.
 
     Without `dtype`, sums of bool and small integers are int32.
 
@@ -339,6 +339,8 @@ def _tensor_cumsum(
     """
     if dtype is None and self.dtype in (bool_, int8, int16, uint8, uint16):
         dtype = int32
+    if axis is None and not any(n is not None for n in dim.values()):
+        self, axis = reshape_to(self, (self.size,)), 0
     return cumsum(self, axis, dtype, **dim)
 
 
@@ -352,13 +354,14 @@ def cumsum(
 
     Args:
         x: Tensor of any shape; bool is converted to int64.
-        axis: int; None means along the flattened tensor. Also spelled `dim`.
+        axis: int, also spelled `dim`.
         dtype: dtype to which `x` is cast first.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
+        TypeError: there is no axis.
         ValueError: an axis out of range.
 
     Examples:
@@ -367,6 +370,8 @@ def cumsum(
         [1. 3. 6.]
     """
     x, axis = _arguments("cumsum", x, axis, dtype, dim)
+    if axis is None:
+        raise ArgumentError("cumsum: got no axis; wanted an int")
     if x.dtype in BOOL:
         x = cast_to(x, int64)
     return _line(x, axis, lambda t, i: scan_sum(t, i, False, False))

@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
 from .comparison import equal
-from .creation import cast, fill
+from .creation import cast, fill, iota
 from .creation_functions import as_index, beside, full_like
 from .division import floor_divide
 from .elementwise import maximum, minimum, mul, neg, true_divide
@@ -27,13 +27,13 @@ from .gather_scatter import (
     scatter_elements_set_by,
     scatter_set_by,
 )
-from .gathering import check_nd, explain, explain_nd, nd_index
+from .gathering import check_nd, explain, explain_nd, linear_index, nd_index
 from .logic import select_by
 from .methods import tensor_method
 from .movement import concat_by, identity, slice_axis
 from .primitive import primitive
 from .repeating import broadcast_to
-from .shape_primitives import reshape_to
+from .shape_primitives import position_dtype, reshape_to
 from .sorting import sort_by
 
 __all__ = [
@@ -51,11 +51,12 @@ Source: TypeAlias = Tensor | int | float
 
 
 def scatter_along(
-    name: str, input: Tensor, axis: object, index: object, src: Any, add: bool = False
+    name: str, input: Tensor, axis: object, index: object, src: Any, mode: str = "set"
 ) -> Tensor:
-    """Return a copy of `input` with elements of `src` written (or added) along an axis.
+    """Return a copy of `input` with elements of `src` written along an axis.
 
-    For axis 0, out[index[i][j]][j] = src[i][j]. `src` may be larger than the index, or a number.
+    For axis 0, out[index[i][j]][j] = src[i][j]. With `mode` "add" or "multiply", they are combined
+    with the elements at these positions instead. `src` may be larger than the index, or a number.
     `name` is the user's function in errors.
     """
     indices = as_index(index, input)
@@ -68,7 +69,7 @@ def scatter_along(
             axis,
             reshape_to(indices, (indices.size,)),
             reshape_to(src, (src.size,)) if isinstance(src, Tensor) else src,
-            add,
+            mode,
         )
         return reshape_to(flat, ())
     at = axis_of(name, axis, len(shape))
@@ -84,12 +85,42 @@ def scatter_along(
         )
     for k, n in enumerate(indices.shape):
         src = slice_axis(src, k, 0, n)
-    write = scatter_elements_add_by if add else scatter_elements_set_by
+    write = _ALONG[mode]
     try:
         return write(input, indices, cast(src, input.dtype), at)
     except IndexError:
         explain(name, shape[at], indices, at)
         raise
+
+
+def _multiply_along(input: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+    """Return a copy of `input` with elements multiplied by the updates whose index along `axis`
+    they have.
+    """
+    dtype = position_dtype(input.size)
+    places = [iota(indices.shape, k, dtype) for k in range(len(indices.shape))]
+    places[axis] = indices
+    rows = reshape_to(input, (input.size,))
+    flat = linear_index(places, input.shape)
+    return reshape_to(scatter_reduce_by(rows, flat, updates, "mul"), input.shape)
+
+
+_ALONG: dict[str, Callable[[Tensor, Tensor, Tensor, int], Tensor]] = {
+    "set": scatter_elements_set_by,
+    "add": scatter_elements_add_by,
+    "multiply": _multiply_along,
+}
+
+
+def reduction_of(name: str, reduce: object) -> str:
+    """Return the mode of `scatter_along` for the argument `reduce` of a method called `name`."""
+    if reduce in (None, "none"):
+        return "set"
+    if reduce not in ("add", "multiply"):
+        raise ArgumentValueError(
+            f"{name}: got reduce={reduce!r}; wanted None, 'none', 'add' or 'multiply'"
+        )
+    return str(reduce)
 
 
 def scatter(input: Tensor, axis: int, index: Index, src: Source) -> Tensor:
@@ -132,15 +163,13 @@ def _tensor_scatter(
 ) -> Tensor:
     """Return a copy with elements of `src` written at indices along an axis; see `ops.scatter`.
 
-    `dim` is another name of `axis`, and `value`, a number, of `src`. With ``reduce="add"`` the
-    elements are added.
+    `dim` is another name of `axis`, and `value`, a number, of `src`. With ``reduce="add"`` or
+    ``reduce="multiply"`` the elements are added to, or multiplied with, those of the tensor; all
+    elements of an index that occurs several times count.
     """
-    if reduce not in (None, "none", "add"):
-        raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
+    mode = reduction_of("scatter", reduce)
     source = value if src is None else src
-    return scatter_along(
-        "scatter", self, dim if axis is None else axis, index, source, reduce == "add"
-    )
+    return scatter_along("scatter", self, dim if axis is None else axis, index, source, mode)
 
 
 @primitive('TensorScatterElements(axis=0, reduction="none")')
@@ -162,9 +191,8 @@ def tensor_scatter_elements(
         raise ArgumentValueError(
             f"tensor_scatter_elements: got reduction={reduction!r}; wanted 'none' or 'add'"
         )
-    return scatter_along(
-        "tensor_scatter_elements", input_x, axis, indices, updates, reduction == "add"
-    )
+    mode = "add" if reduction == "add" else "set"
+    return scatter_along("tensor_scatter_elements", input_x, axis, indices, updates, mode)
 
 
 # ---- rows and slices by index --------------------------------------------------------------------
@@ -371,7 +399,7 @@ def _two(
 
 
 def _add_along(self: Tensor, dim: int, index: Index, src: Source) -> Tensor:
-    return scatter_along("scatter_add", self, dim, index, src, True)
+    return scatter_along("scatter_add", self, dim, index, src, "add")
 
 
 for _mode in ("add", "sub", "mul", "div", "max", "min"):

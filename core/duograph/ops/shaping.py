@@ -17,7 +17,7 @@ from ..types import size_of
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
-from .movement import pad_by, reshape, slice_axis
+from .movement import identity, pad_by, reshape, slice_axis
 from .pointwise import conj
 from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -173,7 +173,7 @@ def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     shape = input.shape
     axes = axes_of("squeeze", axis, len(shape))
     kept = tuple(n for i, n in enumerate(shape) if n != 1 or i not in axes)
-    return input if kept == shape else reshape_to(input, kept)
+    return reshape_to(input, kept)
 
 
 @cached_call
@@ -317,7 +317,7 @@ def _permuted(name: str, input: Tensor, perm: tuple[int, ...]) -> Tensor:
         raise ArgumentValueError(
             f"{name}: got axes {perm} for shape {input.shape}; wanted each of its {ndim} axes once"
         )
-    return input if found == _IN_ORDER[ndim] else transpose_by(input, found)
+    return identity(input) if found == _IN_ORDER[ndim] else transpose_by(input, found)
 
 
 class _Orders(dict[int, tuple[int, ...]]):
@@ -390,6 +390,13 @@ def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     return _permuted("permute", input, ints_of("permute", "axis", axis))
 
 
+def _plain_axis(axis: object) -> Any:
+    """Return an axis; True and False are 1 and 0, as in MindSpore's functions written in Python."""
+    if isinstance(axis, (tuple, list)):
+        return [_plain_axis(a) for a in axis]
+    return int(axis) if isinstance(axis, bool) else axis
+
+
 @tensor_method("swapaxes")
 @cached_call
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -404,8 +411,8 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
         (4, 3, 2)
     """
     ndim = len(input.shape)
-    a = axis_of("swapaxes", axis0, ndim)
-    b = axis_of("swapaxes", axis1, ndim)
+    a = axis_of("swapaxes", _plain_axis(axis0), ndim)
+    b = axis_of("swapaxes", _plain_axis(axis1), ndim)
     return input if a == b else transpose_by(input, _swapped(ndim, a, b))
 
 
@@ -450,8 +457,9 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
         (3, 4, 2)
     """
     ndim = len(x.shape)
-    origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", source)]
-    goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", destination)]
+    first, last = _plain_axis(source), _plain_axis(destination)
+    origins = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "source", first)]
+    goals = [axis_of("moveaxis", a, ndim) for a in ints_of("moveaxis", "destination", last)]
     if (
         len(origins) != len(goals)
         or len(set(origins)) != len(origins)

@@ -110,6 +110,8 @@ def _tensor_flatten(
     if len(args) > len(names):
         raise ArgumentError(f"flatten: got {args}; wanted at most {', '.join(names)}")
     for name, value in zip(names, args):
+        if value is None:
+            raise ArgumentError(f"flatten: got None for {name!r}; wanted an int or a string")
         if given[name] is not None:
             raise ArgumentError(f"flatten: got {value!r} and {given[name]!r} for {name!r}")
         given[name] = value
@@ -127,11 +129,13 @@ def _tensor_permute(
 ) -> Tensor:
     """Permute the axes, given one by one, as one sequence, as `dims` or as `axis`.
 
-    See `ops.permute`.
+    Without an order, the axes are reversed. See `ops.permute`.
     """
     for what, given in (("dims", dims), ("axis", axis)):
         if given is not None:
             order = by_position("permute", what, order, given)
+    if not order:
+        return permute(self, tuple(range(len(self.shape)))[::-1])
     return permute(self, one_tuple("permute", "axis", order))
 
 
@@ -183,6 +187,8 @@ def _size_and_dtype(
         args = by_position(name, "size", args, size)
     elif dtype is None and len(args) == 2 and isinstance(args[0], (tuple, list, Tensor)):
         args, dtype = args[:1], args[1]
+    elif not args:
+        raise ArgumentError(f"{name}: got no size; wanted an int or a tuple of ints")
     return one_tuple(name, "size", args), dtype
 
 

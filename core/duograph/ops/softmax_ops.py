@@ -154,10 +154,15 @@ def softmax(
 @tensor_method("softmax")
 @cached_call
 def _tensor_softmax(
-    self: Tensor, axis: int | Sequence[int] = -1, dtype: DTypeLike | None = None, **dim: object
+    self: Tensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
-    """Return exp(x) / sum(exp(x)) along an axis; see `ops.softmax`."""
-    return softmax(self, axis, dtype=dtype, **dim)
+    """Return exp(x) / sum(exp(x)) along an axis, which must be given; see `ops.softmax`."""
+    if axis is None and not dim:
+        raise ArgumentError("softmax: got no axis; wanted an int")
+    return softmax(self, -1 if axis is None else axis, dtype=dtype, **dim)
 
 
 def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:

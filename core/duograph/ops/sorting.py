@@ -18,7 +18,7 @@ from ..op import op
 from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import TensorType
-from .arguments import ints_of
+from .arguments import int_of
 from .axes import axis_of
 from .comparison import equal, less, less_equal, not_equal
 from .creation import cast_to, fill, iota, zeros_of
@@ -300,7 +300,7 @@ def topk(
         (values, int32 indices). NaN comes last in both cases.
 
     Raises:
-        ValueError: k is negative or larger than the axis.
+        ValueError: k is below 1 or larger than the axis.
 
     Examples:
         >>> import duograph as ms
@@ -310,7 +310,9 @@ def topk(
     """
     if not input.shape:
         raise ShapeError("topk: got a 0-d tensor; wanted at least one axis")
-    (count,) = ints_of("topk", "k", k)
+    count = int_of("topk", "k", k)
+    if count == 0:
+        raise ArgumentValueError("topk: got k=0; wanted at least 1")
     axis = axis_of("topk", -1 if dim is None else dim, len(input.shape))
     values, indices = topk_by(input, count, axis, bool(largest))
     return values, cast_to(indices, int32)

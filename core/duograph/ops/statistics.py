@@ -67,6 +67,8 @@ def _spread_arguments(
     """
     if "correction" in other:
         ddof = other.pop("correction")
+        if isinstance(ddof, bool):
+            raise ArgumentError(f"{name}: got correction={ddof!r}; wanted an int")
     elif "dim" in other or "keepdim" in other:
         ddof = 1
     if isinstance(ddof, bool):  # torch's older order (dim, unbiased, keepdim)

@@ -223,7 +223,7 @@ def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
     """Return the name of the dtype or, given `dtype`, the tensor converted to `dtype`."""
-    return str(self.dtype) if dtype is None else cast(self, dtype)
+    return str(self.dtype) if dtype is None else _tensor_astype(self, dtype)
 
 
 @tensor_method("to")
@@ -239,8 +239,8 @@ def _tensor_to(
     """Convert to a dtype, move to a device, or both.
 
     The call forms are ``x.to(ms.float16)``, ``x.to("CPU")``, and ``x.to(other)`` for the dtype and
-    device of a tensor. Without `copy`, a tensor that has the dtype and device already is returned
-    itself. `non_blocking` is the opposite of `blocking` in `Tensor.move_to`.
+    device of a tensor. The result is another Tensor also where the dtype and device are those of
+    this one, whatever `copy` is. `non_blocking` is the opposite of `blocking` in `Tensor.move_to`.
     """
     for value in args if other is None else (other, *args):
         if isinstance(value, Tensor):
@@ -254,7 +254,7 @@ def _tensor_to(
     out = self if dtype is None else cast(self, dtype)
     own = out._type.device
     if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
-        return identity(self) if copy and out is self else out
+        return identity(self) if out is self else out
     return out.move_to(device, not non_blocking)
 
 
@@ -268,7 +268,8 @@ def _names_dtype(text: str) -> bool:
 
 def _converter(name: str, dtype_name: str) -> None:
     def method(self: Tensor) -> Tensor:
-        return cast(self, dtype_name)
+        found = cast(self, dtype_name)
+        return identity(self) if found is self else found
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"Return the tensor with every element converted to {dtype_name}."

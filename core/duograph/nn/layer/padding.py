@@ -91,6 +91,8 @@ class Pad(Cell):
         ):
             raise ArgumentError(f"Pad: got paddings={paddings!r}; wanted a tuple of pairs of ints")
         self.paddings = tuple((int(a), int(b)) for a, b in paddings)
+        if any(n < 0 for p in self.paddings for n in p):
+            raise ArgumentValueError(f"Pad: got paddings={paddings!r}; wanted none negative")
         self.mode = _check.one_of("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
 
     def construct(self, x: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
-# fault: requires_grad_ of PyTorch
+# fault: requires_grad of PyTorch
 # raises: AttributeError
-# at: x.requires_grad_()
-# says: requires_grad_
+# at: x.requires_grad = True
+# says: requires_grad
 # modes: eager
 from duograph import ops
 
 x = ops.ones((3,))
-x.requires_grad_()
+x.requires_grad = True
