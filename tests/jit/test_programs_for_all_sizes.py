@@ -115,7 +115,7 @@ LOWERED = {
     "python_at_run_time": "host_call runs in Python",
 }
 LEVELS = [("O1", name) for name in PROGRAMS if name not in LOOPS] + [
-    ("O2", name) for name in [*LOOPS, "two_symbols", "gradients", "many_rows"]
+    ("O2", name) for name in [*sorted(LOOPS), "two_symbols", "gradients", "many_rows"]
 ]
 
 
