@@ -6,7 +6,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import nn, ops
-from duograph.backend import registry
+from duograph.backend import observers, registry
 from duograph.backend.protocol import BackendSpec
 from duograph_reference.backend import Reference
 from plugins.numpy_programs import run_graph
@@ -61,6 +61,19 @@ def _while(x, y):
     return x @ y
 
 
+def _random_branch(x, y):
+    return ops.dropout(x, 0.5) if x.sum() > 0 else x
+
+
+def _prints(x, y):
+    print(x)
+    return x @ y
+
+
+def _noisy(x, y):
+    return ops.dropout(x, 0.5) @ y, ops.randn_like(x), ops.dropout(y, 0.25), ops.rand_like(x)
+
+
 # name -> (function, ops that must still be there, whether the backend compiles it)
 PROGRAMS = {
     "softmax stays": (lambda x, y: ops.softmax(x @ y, -1), {"softmax", "matmul"}, True),
@@ -69,7 +82,19 @@ PROGRAMS = {
     "a result that is an operand": (lambda x, y: (x, x @ y), {"matmul"}, True),
     "a gradient": (ms.grad(lambda x, y: (ops.tanh(x @ y) ** 2).sum(), (0, 1)), {"matmul"}, True),
     "a loop": (_while, set(), False),
-    "random numbers": (lambda x, y: ops.dropout(x, 0.5).shape[0] * (x @ y), set(), False),
+    "dropout": (lambda x, y: ops.dropout(x, 0.5) @ y, {"matmul"}, True),
+    "several draws": (_noisy, {"matmul"}, True),
+    "gradient of dropout": (
+        ms.grad(lambda x, y: (ops.dropout(x, 0.5) @ y).sum(), (0, 1)),
+        {"matmul"},
+        True,
+    ),
+    "a draw that nobody reads": (
+        lambda x, y: ops.dropout(x, 0.5).shape[0] * (x @ y),
+        {"matmul"},
+        True,
+    ),
+    "random numbers in a branch": (_random_branch, set(), False),
 }
 
 
@@ -78,15 +103,18 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whole_graphs(name, level, debug, backend):
     function, kept, whole = PROGRAMS[name]
-    want = function(*_operands("CPU"))
+    ms.set_seed(3)
+    wanted = [function(*_operands("CPU")) for _ in range(2)]
     ms.set_context(debug=debug)
     compiled = ms.jit(function, jit_level=level)
-    for _ in range(2):
+    ms.set_seed(3)
+    for want in wanted:
         got = compiled(*_operands())
         for a, b in zip(_flat(got), _flat(want), strict=True):
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, atol=1e-6)
     if whole:
         assert any(kept <= set(names) for names in backend.compiled), backend.compiled
+        assert not any("random_state" in names for names in backend.compiled)
         assert "compiled as a whole" in str(compiled.explain(*_operands()))
 
 
@@ -94,12 +122,39 @@ def _flat(value):
     return list(value) if isinstance(value, tuple) else [value]
 
 
-def test_the_reason_why_not_is_explained(backend):
-    compiled = ms.jit(_while, jit_level="O2")
+REASONS = {
+    "the backend's": (_while, "it has loops or branches"),
+    "a side effect": (_prints, "host_call has side effects or runs in Python"),
+    "an effect in a branch": (_random_branch, "random_state has side effects or runs in Python"),
+    "a Python value": (
+        lambda x, y, n=None: (x @ y, float(x.sum())),
+        "it takes or returns a Python value",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_reason_why_not_is_explained(name, backend):
+    function, reason = REASONS[name]
+    compiled = ms.jit(function, jit_level="O2")
     compiled(*_operands())
-    assert "not compiled as a whole: it has loops or branches" in str(
-        compiled.explain(*_operands())
-    )
+    assert f"not compiled as a whole: {reason}" in str(compiled.explain(*_operands()))
+
+
+def test_observers_see_the_draws_of_a_whole_graph(backend):
+    seen = []
+
+    class Watcher(observers.Observer):
+        def finished(self, event):
+            seen.append((event.work.kind, event.work.name))
+
+    compiled = ms.jit(PROGRAMS["dropout"][0], jit_level="O1")
+    compiled(*_operands())
+    watcher = Watcher()
+    observers.add(watcher)
+    compiled(*_operands())
+    observers.remove(watcher)
+    assert seen[-2:] == [("copy", "to device"), ("kernel", "graph")]
 
 
 def test_line_by_line_and_o0_do_without(backend):

@@ -34,6 +34,8 @@ PROGRAMS: dict[str, Any] = {
     "many ops": lambda x, y, i: [ops.gelu(x * k) for k in range(1, 6)],
     "empty": lambda x, y, i: (x[:0] + 1, x[:0].sum(), x[:0] @ y),
     "a scalar": lambda x, y, i: x.sum() * y.mean(),
+    "random numbers": lambda x, y, i: (ops.dropout(x, 0.5) @ y, ops.standard_normal((2, 3))),
+    "gradient of dropout": ms.grad(lambda x, y, i: ops.dropout(x @ y, 0.5).exp().sum(), (0, 1)),
 }
 
 
@@ -47,8 +49,16 @@ def _branch(x: Tensor, y: Tensor, i: Tensor) -> Tensor:
     return x @ y if x.sum() > 0 else y.T @ x.T
 
 
+def _random_branch(x: Tensor, y: Tensor, i: Tensor) -> Tensor:
+    return ops.dropout(x, 0.5) if x.sum() > 0 else x
+
+
 # Functions, and the reason that `explain` gives.
 REFUSED: dict[str, tuple[Any, str]] = {
     "a loop": (_loop, "not compiled as a whole: it has the op while_loop"),
     "a branch": (_branch, "not compiled as a whole: it has the op switch"),
+    "random numbers in a branch": (
+        _random_branch,
+        "not compiled as a whole: random_state has side effects or runs in Python",
+    ),
 }

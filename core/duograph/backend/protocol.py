@@ -246,9 +246,10 @@ class Backend:
         """Compile a whole typed graph before any op is decomposed or fused.
 
         The core calls it for compiled functions at jit levels O1 and above whose parameters and
-        results are tensors and whose ops have no side effects. Returns a call like that of `link`,
-        or the reason why there is none, or None if the backend has no such compiler. Without a
-        call, duograph compiles the graph by the other methods.
+        results are tensors and whose ops have no side effects. A function that draws random numbers
+        has the states of the generator as further parameters, uint32 (4,), behind its own. Returns
+        a call like that of `link`, or the reason why there is none, or None if the backend has no
+        such compiler. Without a call, duograph compiles the graph by the other methods.
         """
         return None
 

@@ -22,7 +22,7 @@ from ..backend.protocol import Backend
 from ..context import settings
 from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
-from ..ir.control import SCALAR_FUNCTIONS
+from ..ir.control import SCALAR_FUNCTIONS, HostCall
 from ..ir.graph import Graph, NamedGraph
 from ..ops.split_collectives import start
 from ..placement import commit
@@ -43,6 +43,7 @@ __all__ = [
     "CONTROL_OPS",
     "ControlNode",
     "control_call",
+    "draw_call",
     "with_source_span",
 ]
 
@@ -418,9 +419,13 @@ def _host_result(value: object, type_: ValueType, device: Device, host: object) 
 
 @_rule("random_state")
 def _random(node: ControlNode) -> HandleFunction:
-    take = node.attributes["take"].function
-    copy_in, index = node.copy_in, node.device.index
-    return lambda: copy_in(np.array(take()), index)
+    return draw_call(node.attributes["take"], node.copy_in, node.device.index)
+
+
+def draw_call(take: HostCall, copy_in: Callable[..., Handle], index: int) -> Callable[[], Handle]:
+    """Return a function that advances the random generator and returns a handle of its state."""
+    advance = take.function
+    return lambda: copy_in(np.array(advance()), index)
 
 
 # ---- collectives ---------------------------------------------------------------------------------

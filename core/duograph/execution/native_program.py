@@ -7,11 +7,14 @@ Nothing here chooses kernels or changes what instructions compute.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from .. import context
 from ..backend import registry
+from ..backend.checked_calls import to_device
 from ..backend.observers import reporting
 from ..backend.plugin_checks import as_linked, checked_reason, error_text
 from ..backend.prepared import Handle, HandleFunction, LinkedProgram
@@ -20,9 +23,10 @@ from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, 
 from ..backend.protocol import Backend
 from ..dims import symbols_in
 from ..errors import BackendError, DuographError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, GraphNode
 from ..ir.optimizer import Watch, optimizer
 from ..types import STACK, Device, HostType, TensorType, ValueType
+from .control import draw_call
 from .executable import Executable
 from .kernel_checks import checked_program
 from .lowering import Lowering
@@ -117,8 +121,9 @@ def compiled_graph(
 ) -> tuple[Executable, Executable] | None:
     """Ask the backend to compile a whole graph (`Backend.compile_graph`); None if it does not.
 
-    The backend receives the graph after the clean-up passes of O0. The second executable of the
-    result is the form of the first that reports to observers.
+    The backend receives the graph after the clean-up passes of O0; states that the graph draws from
+    the random generator are further parameters. The second executable of the result is the form of
+    the first that reports to observers.
 
     Args:
         graph: the graph before all passes.
@@ -127,9 +132,13 @@ def compiled_graph(
         notes: list that receives a line if the graph was compiled, or the backend's reason.
     """
     backend, index = registry.backend(device.name), device.index
-    if type(backend).compile_graph is Backend.compile_graph or not _is_offered(graph):
+    if type(backend).compile_graph is Backend.compile_graph:
         return None
-    graph = optimizer().optimize(graph, device, "O0", watch, [], ())
+    reason = _not_offered(graph)
+    if reason is not None:
+        notes.append(f"not compiled as a whole: {reason}")
+        return None
+    graph, draws = _without_draws(optimizer().optimize(graph, device, "O0", watch, [], ()))
     results = [graph.types[i] for i in graph.outputs]
 
     def ask() -> LinkedProgram | str | None:
@@ -150,26 +159,86 @@ def compiled_graph(
     notes.append("compiled as a whole by the backend")
     linked = _checked(linked, results, backend, index, "compile_graph")
     told = LinkedProgram(watched_graph(linked.run, graph, device), linked.donations)
-    n = graph.n_params
-    name = f"the program that compile_graph() of the {backend.name} backend made"
-    return _executable(linked, name, (), {}, None, n), _executable(told, name, (), {}, None, n)
+    owner = f"the program that compile_graph() of the {backend.name} backend made"
+
+    def executable(program: LinkedProgram, observed: bool) -> Executable:
+        taken = [_draw(node, backend, device, observed) for node in draws]
+        return _executable(program, owner, taken, {}, None, graph.n_params)
+
+    return executable(linked, False), executable(told, True)
 
 
-def _is_offered(graph: Graph) -> bool:
-    """Return whether a graph qualifies for compilation as a whole by a backend.
+def _not_offered(graph: Graph) -> str | None:
+    """Return why a graph does not qualify for compilation as a whole by a backend, or None.
 
     Its parameters and results must be tensors. No node of the graph or of its sub-graphs may have
-    side effects or run on the host.
+    side effects or run on the host, except draws from the random generator outside of sub-graphs.
     """
     ends = [*graph.types[: graph.n_params], *[graph.types[i] for i in graph.outputs]]
-    return all(isinstance(t, TensorType) for t in ends) and _is_pure(graph)
+    if not all(isinstance(t, TensorType) for t in ends):
+        return "it takes or returns a Python value"
+    return _impure(graph, {"random_state"})
 
 
-def _is_pure(graph: Graph) -> bool:
-    return all(
-        not node.effects and not node.op.host and all(_is_pure(g) for g in node.graphs)
-        for node in graph.nodes
+def _impure(graph: Graph, allowed: Collection[str]) -> str | None:
+    """Return a text about the first op that has side effects or runs on the host, or None.
+
+    Sub-graphs are searched too. `allowed` are names of ops that the graph itself may have.
+    """
+    for node in graph.nodes:
+        inner = next(filter(None, [_impure(g, ()) for g in node.graphs]), None)
+        if inner is not None:
+            return inner
+        if (node.effects or node.op.host) and node.op.name not in allowed:
+            return f"{node.op.name} has side effects or runs in Python"
+    return None
+
+
+def _without_draws(graph: Graph) -> tuple[Graph, list[GraphNode]]:
+    """Replace the draws from the random generator in a graph by parameters.
+
+    Returns:
+        the graph, whose last parameters are the drawn states in the order of the draws; and the
+        nodes that were replaced.
+    """
+    draws = [node for node in graph.nodes if node.op.name == "random_state"]
+    if not draws:
+        return graph, draws
+    drawn = [node.results[0] for node in draws]
+    order = [*range(graph.n_params), *drawn]
+    order += [i for i in range(graph.n_params, len(graph.types)) if i not in drawn]
+    numbers: dict[int | None, int | None] = {None: None}
+    numbers |= {old: new for new, old in enumerate(order)}
+
+    def renumbered(ids: Sequence[int | None]) -> tuple[Any, ...]:
+        return tuple([numbers[i] for i in ids])
+
+    made = Graph(
+        n_params=graph.n_params + len(draws),
+        types=[graph.types[i] for i in order],
+        nodes=[
+            dataclasses.replace(
+                node, operands=renumbered(node.operands), results=renumbered(node.results)
+            )
+            for node in graph.nodes
+            if node.op.name != "random_state"
+        ],
+        outputs=renumbered(graph.outputs),
+        single=graph.single,
+        varying=graph.varying,
     )
+    return made, draws
+
+
+def _draw(
+    node: GraphNode, backend: Backend, device: Device, observed: bool
+) -> Callable[[], Handle]:
+    """Return the function of a draw from the random generator; it returns a handle of the state.
+
+    `observed` says whether it reports its copy to the device to observers.
+    """
+    copy_in = functools.partial(to_device, backend) if observed else backend.copy_in
+    return draw_call(node.attributes["take"], copy_in, device.index)
 
 
 def _added_kernel(graph: Graph, backend: Backend, index: int) -> str | None:

@@ -17,7 +17,7 @@ from duograph.backend.dlpack import HOST, device_of
 from duograph.backend.prepared import PreparedCall
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.backend.views import STRIDED, View
-from duograph.dtype import DType, uint32
+from duograph.dtype import DType, bfloat16, uint32
 from duograph.errors import DeviceMemoryError
 from duograph.ir.graph import Graph
 from duograph.op import Op
@@ -55,7 +55,7 @@ class Torch(Backend):
         try:
             if array.dtype == np.uint32:  # held as int64, see `translations`
                 return torch.from_numpy(array.astype(np.int64))
-            if array.dtype.name == "bfloat16":
+            if array.dtype == bfloat16.np:
                 return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
             return torch.from_numpy(array.copy())
         except MemoryError:
@@ -65,9 +65,13 @@ class Torch(Backend):
         self, handle: torch.Tensor, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
         values = handle.reshape(shape).clone(memory_format=torch.contiguous_format)
-        if dtype.name == "bfloat16":
-            return values.view(torch.int16).numpy().view(dtype)
-        return values.numpy().astype(dtype, copy=False)
+        if values.dtype is torch.bfloat16:
+            return values.view(torch.int16).numpy().view(bfloat16.np)
+        array = values.numpy()
+        return array.astype(dtype) if dtype == np.uint32 else array
+
+    def nbytes(self, handle: torch.Tensor, device_id: int) -> int:
+        return handle.nbytes
 
     def dlpack_device(self, device_id: int) -> tuple[int, int]:
         return HOST

@@ -284,6 +284,24 @@ def _iota(op: Translated, check: Check) -> Tensor:
     return _modulo(op, count).reshape(lead).expand(result.shape).contiguous()
 
 
+@_translation("random_bits", kinds="u")
+def _random_bits(op: Translated, check: Check, state: Tensor) -> Tensor:
+    """Return the words of the generator Philox 4x32-10 (Salmon et al., 2011)."""
+    (result,) = op.results
+    count = math.prod(result.shape)
+    key0, key1, low, high = state.unbind()
+    block = torch.arange(-(-count // 4))
+    c = [block & _MAX_UINT32, block >> 32, low.expand_as(block), high.expand_as(block)]
+    for _ in range(10):
+        a, b = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57  # modulo 2**64, as int64
+        c = [
+            (b >> 32 & _MAX_UINT32) ^ c[1] ^ key0, b & _MAX_UINT32,
+            (a >> 32 & _MAX_UINT32) ^ c[3] ^ key1, a & _MAX_UINT32,
+        ]  # fmt: skip
+        key0, key1 = (key0 + 0x9E3779B9) & _MAX_UINT32, (key1 + 0xBB67AE85) & _MAX_UINT32
+    return torch.stack(c, 1).reshape(-1)[:count].reshape(result.shape)
+
+
 @_translation("concat")
 def _concat(op: Translated, check: Check, *xs: Tensor) -> Tensor:
     return torch.cat(xs, op.attributes["axis"])
