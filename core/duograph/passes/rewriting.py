@@ -81,6 +81,8 @@ class Rewriter:
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
         """Append the nodes of a graph to the new graph, each rewritten by the rules that match.
 
+        A replacement whose types are not those of the node's results is not used.
+
         `ids` are the values of the new graph that stand for the parameters of `graph`. Returns the
         ids of the outputs in the new graph.
         """
@@ -96,9 +98,11 @@ class Rewriter:
                 self.span = node.span or outer
                 found = self.rewritten(op, operands, node.attributes)
                 if found is not None:
-                    results = (found,) if node.single else found
-                    new_ids.update(zip(node.results, [v._id for v in results]))
-                    continue
+                    made_ids = [v._id for v in ((found,) if node.single else found)]
+                    # a replacement of another type would be read as if it had the old one
+                    if [types[i] for i in made_ids] == [old_types[r] for r in node.results]:
+                        new_ids.update(zip(node.results, made_ids))
+                        continue
             first = len(types)
             types.extend([old_types[r] for r in node.results])
             made = self.copied(node, operands, tuple(range(first, len(types))), outer)

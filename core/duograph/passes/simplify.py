@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..dims import is_symbolic, symbols_in
-from ..dtype import DType
+from ..dtype import DType, bool_
 from ..ir.builder import GraphTensor
 from ..ir.graph import Graph
 from ..op import OPS
@@ -56,7 +56,8 @@ def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
 
 
 X, Y, ONE, ZERO = Value("x"), Value("y"), number("one", 1), number("zero", 0)
-REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
+LOGICAL = [OPS["reduce_all"], OPS["reduce_any"]]
+REDUCTIONS = [op for op in OPS.values() if op.traits.reduction and op not in LOGICAL]
 
 
 def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
@@ -178,6 +179,11 @@ ALGEBRA: list[RewriteRule] = [
         "reduce(x, axis=()) -> x",
         call(REDUCTIONS, X, axis="axis"),
         lambda g, x, axis: x if axis == () else None,
+    ),
+    rule(
+        "all(x, axis=()) -> x, any(x, axis=()) -> x, of bools",
+        call(LOGICAL, X, axis="axis"),
+        lambda g, x, axis: x if axis == () and x.dtype is bool_ else None,
     ),
     rule("concat(x) -> x", call(concat, X), lambda g, x: x),
     rule("neg(neg(x)) -> x", call(neg, call(neg, X)), lambda g, x: x),
