@@ -66,6 +66,7 @@ REFUSED: dict[str, dict[str, str]] = {
         _CLUSTER: "TrainFaultTolerance",
         _STRATEGY: "build_searched_strategy restore_group_info_list "
         "get_ckpt_path_with_strategy",
+        _THOR: "ConvertNetUtils ConvertModelUtils",
     },
     "train.serialization": {
         _STRATEGY: "get_allgather_cell get_parameter_redundancy new_build_searched_strategy "
@@ -111,6 +112,7 @@ REFUSED: dict[str, dict[str, str]] = {
         _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "
         "CopyWithSlice SelectView SliceGetItem DtypeToEnum",
     },
+    "ops.communication": {_STORE: "TCPStore"},
     "ops.operations._tensor_array": {
         _REPLAY: "TensorArray TensorArrayWrite TensorArrayRead TensorArrayClose TensorArrayClear "
         "TensorArrayStack TensorArraySize TensorArrayGather",
@@ -132,6 +134,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "DimReduce FreezeOpt GradientFreeze GroupLossScaleManager LessBN OptimizerProcess "
         "ParameterProcess freeze_cell",
     },
+    "boost.grad_freeze": {_BOOST: "FreezeOpt GradientFreeze freeze_cell"},
     "utils": {
         _CLUSTER: "stress_detect sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "RSCPluginHandle TFTCommValue comm_exec_order_check runtime_execution_order_check",

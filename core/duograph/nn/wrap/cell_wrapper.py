@@ -269,7 +269,7 @@ class ParameterUpdate(Cell):
     Examples:
         >>> import duograph as ms
         >>> p = ms.Parameter(ms.Tensor([1.0]), name="w")
-        >>> print(ms.nn.ParameterUpdate(p)(ms.Tensor([5.0])).asnumpy())
+        >>> print(ms.nn.ParameterUpdate(p)(ms.Tensor([5.0])))
         [5.]
     """
 
@@ -281,4 +281,4 @@ class ParameterUpdate(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         self._param.set_data(x)
-        return self._param
+        return self._param.value()
