@@ -148,14 +148,18 @@ def test_what_is_no_report_is_refused(text, words, tmp_path, capsys):
 
 def suite(folder, *more, device="CPU", tests="duograph.conformance"):
     """Run a small part of the suite in a process of its own; return its output and its report."""
-    done = subprocess.run(
+    done = run_suite(folder, *more, device=device, tests=tests)
+    path = folder / f"{device}.json"
+    return done.stdout + done.stderr, json.loads(path.read_text()) if path.exists() else None
+
+
+def run_suite(folder, *more, device="CPU", tests="duograph.conformance"):
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", tests,
          "--device", device, "--quick", "--report", str(folder), *more],
         capture_output=True, text=True, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(folder), *sys.path])},
     )  # fmt: skip
-    path = folder / f"{device}.json"
-    return done.stdout + done.stderr, json.loads(path.read_text()) if path.exists() else None
 
 
 def test_a_run_is_resumed(tmp_path):
@@ -184,6 +188,29 @@ def test_resume_refuses_results_of_other_versions(tmp_path):
     path.write_text(path.read_text().replace("(duograph_cpu)", "(another)", 1))
     text, _ = suite(tmp_path, "-k", "[exp2-float32]", "--resume")
     assert "are of" in text and "(another)" in text and "run without --resume" in text
+
+
+def test_resume_refuses_results_of_changed_sources(tmp_path):
+    """An editable installation has the same version after a change of its files."""
+    device = tmp_path / "broken_device.py"
+    device.write_text((HERE / "broken_device.py").read_text())
+    chosen = ("-p", "broken_device", "-k", "test_forward and [neg-float32]")
+
+    def run(*more):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs"]
+        command += ["duograph.conformance", "--device", "Broken", "--quick"]
+        done = subprocess.run(
+            [*command, "--report", str(tmp_path), *chosen, *more],
+            capture_output=True, text=True, check=False, cwd=tmp_path, env=environment,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    assert run()[0] == 0
+    assert run("--resume")[0] == 0  # nothing is left to run
+    device.write_text(device.read_text() + "\n# changed\n")
+    status, text = run("--resume")
+    assert status == pytest.ExitCode.USAGE_ERROR and "have changed" in text
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])

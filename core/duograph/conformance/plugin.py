@@ -349,9 +349,18 @@ class _Collector:
         if folder and worker_of(self.config) is None:
             progress.keep(session, folder, found["name"])
 
-    def pytest_sessionfinish(self) -> None:
-        """In a worker process, report the options that exclude tests, and the number of tests."""
-        session = self.config.stash.get(SESSION, None)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """In a worker process, report the options that exclude tests, and the number of tests.
+
+        A resumed run in which no test was left succeeds or fails with the results that it resumes.
+        """
+        run = self.config.stash.get(SESSION, None)
+        if run is not None and run.finished and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            failed = any(r["outcome"] == "failed" for r in run.results.values())
+            session.exitstatus = int(failed)
+        self._send(run)
+
+    def _send(self, session: Session | None) -> None:
         if session is not None and worker_of(self.config) is not None:
             self.config.workeroutput[SELECTED] = session.filters, session.selected  # type: ignore[attr-defined]
 
@@ -374,7 +383,8 @@ def _crash(report: pytest.TestReport) -> dict[str, object]:
     test, _, parameters = report.nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
     parts = parameters.removesuffix("]").split("-") if parameters else []
     name = "/".join([test, *parts])
-    record = progress.ended(name, str(report.longrepr).splitlines()[0])
+    text = str(report.longrepr).splitlines()[0]
+    record = progress.ended(name, f"{text}: it aborted, or took longer than --case-seconds")
     return {"name": name, "record": record, "figures": {}}
 
 

@@ -9,9 +9,11 @@ that the controlling process makes at the start, because all of them must select
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import pathlib
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,8 +71,26 @@ def prepare(session: Session, folder: str | None, resume: bool, controls: bool) 
 
 
 def _versions(session: Session) -> dict[str, str]:
-    """Return the device and versions of a run; a run may resume only one with the same ones."""
-    return {"title": session.title, "plugin": session.plugin}
+    """Return device, versions and sources of a run; a run may resume only one with the same ones.
+
+    Versions alone would not tell: an editable installation keeps its version while it changes.
+    """
+    return {"title": session.title, "plugin": session.plugin, "sources": _sources(session)}
+
+
+def _sources(session: Session) -> str:
+    """Return a hash of the Python files of duograph and of the package with the backend."""
+    digest = hashlib.blake2b(digest_size=8)
+    backend = type(session.backend).__module__.partition(".")[0]
+    for name in dict.fromkeys(("duograph", backend)):
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if file is None:
+            continue
+        path = pathlib.Path(file)
+        for each in sorted(path.parent.rglob("*.py")) if path.stem == "__init__" else [path]:
+            digest.update(each.read_bytes())
+    return digest.hexdigest()
 
 
 def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -90,7 +110,8 @@ def _results(path: pathlib.Path, versions: dict[str, str]) -> dict[str, dict[str
     if lines[:1] != [versions]:
         raise pytest.UsageError(
             f"--resume: the results in {path.parent} are of {lines[:1]}, and this run is of "
-            f"{versions}; run without --resume"
+            f"{versions}; run without --resume (sources: the files of duograph or of the backend "
+            "have changed)"
         )
     found = {record.pop("name"): record for record in lines[1:] if "name" in record}
     last = lines[-1].get("begins")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import duograph as ms
+from duograph.backend import registry
 from duograph.backend.dlpack import HOST
 from duograph.backend.protocol import Backend
 from duograph.dtype import STORAGE, DType
@@ -87,7 +88,9 @@ def test_gradients_pass_copies_between_devices(session):
 
 def test_copies_to_the_host_that_are_not_awaited(session):
     _need(session, "copy_out_async")
-    moved = [(array, x.move_to(oracle.NAME, blocking=False)) for array, x in _cases(session)]
+    taken = registry.backend(oracle.NAME).dtypes  # which lack those that only store values
+    cases = [(array, x) for array, x in _cases(session) if x.dtype in taken]
+    moved = [(array, x.move_to(oracle.NAME, blocking=False)) for array, x in cases]
     for array, y in moved:
         assert y.device == f"{oracle.NAME}:0"
         np.testing.assert_array_equal(y.asnumpy(), array)
