@@ -45,8 +45,9 @@ class Torch(Backend):
     dtypes = DTYPES
 
     def devices(self) -> list[DeviceInfo]:
-        threads = torch.get_num_threads()
-        return [DeviceInfo(0, "PyTorch", f"PyTorch {torch.__version__}, {threads} threads")]
+        count = torch.get_num_threads()
+        threads = "1 thread" if count == 1 else f"{count} threads"
+        return [DeviceInfo(0, "PyTorch", f"PyTorch {torch.__version__}, {threads}")]
 
     def compiler(self, device_id: int) -> str | None:
         return f"torch.compile of PyTorch {torch.__version__}, backend {compiler()}"
