@@ -223,6 +223,7 @@ _OPS = (
     *rows(WORKS, "Tensor.argsort", ("stable", "the sort is always stable", "False", True)),
     *rows(WORKS, "Tensor.copy_", ("non_blocking", _MOVED, "True", False)),
     *rows(WORKS, "Tensor.data_sync", ("blocking", _MOVED, "False", True)),
+    *rows(WORKS, "Tensor.to", ("copy", "the result is always another Tensor", "True", False)),
     *[
         row
         for name in ("Conv2D", "Conv2DBackpropInput", "Conv2DTranspose", "Conv2DBackpropFilter",

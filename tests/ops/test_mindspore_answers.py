@@ -197,6 +197,8 @@ BOOLS, IMAGE = Tensor([[True, True], [False, False]]), ops.ones((1, 1, 4, 4))
         (lambda: ops.ReduceSum(keep_dims=True)(BOOLS), ms.bool_, [[True]]),
         (lambda: ops.hardswish(INTS), ms.int32, [[5, 0], [7, 1]]),
         (lambda: ops.hardswish(INTS.astype(ms.int8)), ms.int8, [[5, 0], [7, 1]]),
+        (lambda: X.inv()[0], ms.float32, [1, 0.5, 1 / 3]),
+        (lambda: Tensor([[2.0, 0.0], [0.0, 4.0]]).inverse(), ms.float32, [[0.5, 0], [0, 0.25]]),
         (lambda: X.permute(), ms.float32, [[1, 4], [2, 5], [3, 6]]),
         (lambda: X.swapaxes(True, False), ms.float32, [[1, 4], [2, 5], [3, 6]]),
         (lambda: ops.moveaxis(X, True, 0), ms.float32, [[1, 4], [2, 5], [3, 6]]),

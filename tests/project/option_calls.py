@@ -46,6 +46,7 @@ CALLS = {
     "Tensor.argsort": "x.argsort({})",
     "Tensor.copy_": "ms.Tensor([1.0, 2.0]).copy_(x, {})",
     "Tensor.data_sync": "x.data_sync({})",
+    "Tensor.to": "x.to(ms.float32, {})",
     "ops.index_add": f"ops.index_add({_PARAMETER}, ms.Tensor([1]), ops.ones((1, 2)), 0, {{}})",
     "ops.topk": "ops.topk(x, 1, {})",
     "nn.PipelineCell": "nn.PipelineCell(net, 2, {})",

@@ -364,7 +364,12 @@ def _(x):
     return mul(x, x)
 
 
-@op(method="reciprocal", dtypes=INEXACT, promote="float", primitive=["Reciprocal", "Inv"])
+@op(
+    method=["reciprocal", "inv"],
+    dtypes=INEXACT,
+    promote="float",
+    primitive=["Reciprocal", "Inv"],
+)
 def reciprocal(input: Tensor):
     """Return 1 divided by the elements (`mindspore.ops.reciprocal`).
 

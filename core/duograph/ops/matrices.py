@@ -160,7 +160,7 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
     return solve_by(A, B)
 
 
-@op(method=["inverse", "inv"], dtypes=FLOATING)
+@op(method="inverse", dtypes=FLOATING)
 def inverse(input: Tensor):
     """Return the inverse of matrices (`mindspore.ops.inverse`).
 
