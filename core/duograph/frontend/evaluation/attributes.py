@@ -252,12 +252,12 @@ def _computed_once(
     ev: Evaluation,
     owner: Value,
     name: str,
-    found: functools.cached_property[Value],
+    found: Value,
     held: dict[str, Value] | None,
 ) -> Value:
     """Compute a cached property of an object from outside the function, and store it there.
 
-    `held` is the `__dict__` of the object, which has no value of the property yet.
+    `found` is the property; `held` is the `__dict__` of the object, which has no value of it yet.
     """
     ev.captures.method(owner, name, None)
     text = f"{type(owner).__name__}.{name}"
