@@ -271,6 +271,7 @@ def test_numpy_splits_at_indices_into_a_list(function: str) -> None:
         (lambda: ms.nn.Pad(((0, 0), (-1, 1)), "REFLECT"), ValueError),
         (lambda: ops.ResizeNearestNeighbor((0, 1))(IMAGE), ValueError),
         (lambda: ops.Argmax(output_type=ms.bool_)(X), ValueError),
+        (lambda: ms.nn.BCEWithLogitsLoss()(X[0], INTS[0, :1].broadcast_to((3,))), TypeError),
         (lambda: ops.UniformReal(-1), ValueError),
         (lambda: ops.StandardNormal(True), TypeError),
         (lambda: ops.Split(1, 2)(X), ValueError),

@@ -536,7 +536,7 @@ def _(
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
-    if input.dtype is not target.dtype:
+    if input.dtype is not target.dtype and input.dtype.is_floating and target.dtype.is_floating:
         wide = promote(input.dtype, target.dtype)
         found = binary_cross_entropy_with_logits.public(
             cast(input, wide), cast(target, wide), weight, pos_weight, reduction
