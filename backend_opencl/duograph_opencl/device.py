@@ -7,7 +7,6 @@ host waits for them only when it reads a value.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
 import platform
@@ -67,6 +66,7 @@ class Device(GridDevice):
 
     def __init__(self, device: cl.Device) -> None:
         self.cl_device = device
+        self._tiles: tuple[Tiles | GroupTiles | None, ...] = ()  # empty until they are asked for
         self.name = device.name.strip()
         kind = os.environ.get(FORM_VARIABLE, "")
         self.serial = kind != "grid" and bool(device.type & cl.device_type.CPU)
@@ -98,17 +98,23 @@ class Device(GridDevice):
             return dataclasses.replace(features, subgroups=0)
         return features
 
-    @functools.cached_property
-    def tiles(self) -> Tiles | GroupTiles | None:  # type: ignore[override]  # it can be assigned
-        """Tile sizes of matmul: those that `duograph tune` stored, else the default.
+    @property
+    def tiles(self) -> Tiles | GroupTiles | None:
+        """Tile sizes of matmul: those that `duograph tune` stored, else the default; can be set.
 
         The default of a CPU depends on its vector registers, which a small kernel tells; it runs
         when the first matmul is planned.
         """
-        stored = stored_tiles(self)
-        if stored is None and self.serial and 0 < register_bits(self) < 512:
-            return SHORT_VECTORS
-        return stored
+        if not self._tiles:
+            stored = stored_tiles(self)
+            if stored is None and self.serial and 0 < register_bits(self) < 512:
+                stored = SHORT_VECTORS
+            self._tiles = (stored,)
+        return self._tiles[0]
+
+    @tiles.setter
+    def tiles(self, tiles: Tiles | GroupTiles | None) -> None:
+        self._tiles = (tiles,)
 
     # ---- kernels --------------------------------------------------------------------------------
 
