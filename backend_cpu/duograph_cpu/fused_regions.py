@@ -19,7 +19,7 @@ from duograph.backend.codegen import C
 from duograph.backend.codegen.c_regions import PrintedRegion, print_region
 from duograph.backend.codegen.dialect import Dialect
 from duograph.backend.codegen.region_plan import RegionPlan, gathered_in, overwrites, plan_region
-from duograph.dims import scope_of
+from duograph.backend.sizes import scope_of
 from duograph.dtype import float32
 from duograph.ir.epilogue import Epilogue, epilogue_of
 from duograph.ir.graph import Graph

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from duograph.dims import is_symbolic
+from duograph.backend.sizes import is_symbolic
 from duograph.errors import DeviceMemoryError
 
 from ._native import ffi, lib

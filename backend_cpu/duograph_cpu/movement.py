@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from duograph.dims import is_symbolic
+from duograph.backend.sizes import is_symbolic
 
 from . import memory
 from ._native import ffi, lib

@@ -27,8 +27,7 @@ from duograph.backend.program import (
     Step,
     steps_in,
 )
-from duograph.dims import scope_of
-from duograph.size_code import evaluator
+from duograph.backend.sizes import evaluator, scope_of
 from duograph.types import BOOL, FLOAT, INT, STACK, HostType, TensorType
 
 from . import memory
@@ -38,7 +37,7 @@ from .sized_structs import Image, SizedStruct, SizeTable, unsized
 
 if TYPE_CHECKING:
     from duograph.backend.protocol import Array
-    from duograph.scopes import Scope
+    from duograph.backend.sizes import Scope
 
     from ._native import CData
     from .memory import Maker

@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-from duograph.dims import Dim, Real, hint_of, is_symbolic, text_of
-from duograph.scopes import SizeNeeded
+from duograph.backend.sizes import Dim, Real, SizeNeeded, hint_of, is_symbolic, text_of
 
 from ._native import ffi
 
