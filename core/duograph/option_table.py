@@ -434,6 +434,11 @@ _LAYERS = (
         MOOT, "nn.PipelineCell",
         ("segment_config", "a stage has one segment of the network", "{'net': 0}"),
     ),
+    *rows(WORKS, "ops.UntypedStorage.copy_", ("non_blocking", _HOST, "True", False)),
+    *rows(
+        MOOT, "nn.PipelineGradReducer",
+        ("opt_shard", "gradients are reduced by the compiled step", "True"),
+    ),
     *rows(MOOT, "nn.Adam", ("use_offload", "updates run on the device", "True", False)),
     *rows(WORKS, "nn.RMSProp", ("use_locking", _LOCK, "True", False)),
     *[

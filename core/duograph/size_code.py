@@ -38,10 +38,12 @@ class _Writer:
 
     Attributes:
         lines: assignments to local variables, in order.
+        constants: name -> a number that the function reads.
     """
 
     def __init__(self, symbols: Sequence[Atom]) -> None:
         self.lines: list[str] = []
+        self.constants: dict[str, object] = {}
         self._atoms: dict[Atom, str] = {s: f"s{k}" for k, s in enumerate(symbols)}
         self._known: dict[object, str] = {}
         self._keep: list[object] = []  # so that no id in `_known` is used again
@@ -52,7 +54,7 @@ class _Writer:
         if kind in (list, tuple):
             return f"[{', '.join(map(self.text, value))}]"
         if not (is_symbolic(value) or kind is Behind):
-            return repr(value)
+            return repr(value) if kind in (int, bool) else self._constant(value)
         found = self._known.get(id(value))
         if found is None:
             if kind is Behind:
@@ -62,6 +64,12 @@ class _Writer:
             found = self._known[id(value)] = self._local(source)
             self._keep.append(value)
         return found
+
+    def _constant(self, value: object) -> str:
+        """Return the name of a number that may have no literal, such as an infinity or a NaN."""
+        name = f"k{len(self.constants)}"
+        self.constants[name] = value
+        return name
 
     def _local(self, source: str) -> str:
         name = f"t{len(self.lines)}"
@@ -109,7 +117,7 @@ class _Writer:
         """Return the function of the symbols' values, in order, that returns `result`."""
         head = f"def computed({', '.join(f's{k}' for k in range(len(symbols)))}):"
         source = "\n    ".join([head, *self.lines, f"return {result}"])
-        space: dict[str, Any] = {}
+        space: dict[str, Any] = dict(self.constants)
         exec(compile(source, "<sizes>", "exec"), space)
         found: Callable[..., Any] = space["computed"]
         return found

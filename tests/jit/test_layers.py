@@ -224,6 +224,7 @@ ELSEWHERE = {
     "GradAccumulationCell": "tests/nn/test_micro_batches.py",
     "MicroBatchInterleaved": "tests/nn/test_micro_batches.py",
     "PipelineCell": "tests/nn/test_micro_batches.py",
+    "PipelineGradReducer": "tests/parallel/test_pipeline.py",
     "SampledSoftmaxLoss": "its samples are random: tests/nn",
     "CellDict": "a container without a construct",
     "CellList": "a container without a construct",

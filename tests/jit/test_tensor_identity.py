@@ -30,7 +30,7 @@ ops.reshape(x, (2,)); ops.squeeze(x); ops.tile(x, (1,)); ops.concat((x,)); ops.a
 ops.depend(x, y); ops.flip(x, (0,)); ops.dropout(x, 0.5, training=False); ops.atleast_1d(x)
 ops.chunk(x, 1)[0]; ops.where(x > -9, x, x); ops.sum(x, ()); nn.Identity()(x)
 nn.SequentialCell()(x); mint.clone(x); mnp.array(x); mnp.asarray(x); mnp.copy(x); mnp.ravel(x)
-mint.cat([x]); mint.squeeze(x); [x][0]; {"a": x}["a"]; (lambda v: v)(x); next(iter([x]))
+mint.cat([x]); mint.squeeze(x, 0); [x][0]; {"a": x}["a"]; (lambda v: v)(x); next(iter([x]))
 x if len(x) > 1 else y; x if x.sum() > 0 else y; y if x.sum() > 0 else x
 x if x.sum() > 99 else x * 2
 """

@@ -68,10 +68,10 @@ def test_refusals(cell: Any, count: Any, error: type[Exception]) -> None:
         cell(Loss(), 3)(X, Y)
 
 
-def test_stages_have_no_meaning_here() -> None:
+def test_segments_have_no_meaning() -> None:
     ms.option_checks.forget_warnings()
-    with pytest.warns(OptionWarning, match="stage_config has no meaning"):
-        nn.PipelineCell(Loss(), 2, {"network": 0})
+    with pytest.warns(OptionWarning, match="segment_config has no meaning"):
+        nn.PipelineCell(Loss(), 2, segment_config={"network": 0})
 
 
 @pytest.mark.parametrize("name", ["thor", "DenseThor", "AdaSumByGradWrapCell", "OptTFTWrapper"])

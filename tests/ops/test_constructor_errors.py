@@ -56,7 +56,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "transforms, none": (lambda: transforms.Compose(None), "Compose: got None"),
     "transforms, an int": (lambda: transforms.RandomChoice(3), "RandomChoice: got 3"),
-    "transforms, a call": (lambda: transforms.OneHot(3)({}), "OneHot.__call__: got {}"),
+    "transforms, a call": (lambda: transforms.OneHot(3)({}), "OneHot: got {}"),
     "text, sizes": (lambda: text.Ngram({}), "Ngram"),
     "text, an array": (lambda: text.SlidingWindow(ARRAY), "SlidingWindow: got width=array"),
     "text, a call": (lambda: text.ToVectors(None), "ToVectors: got None"),

@@ -50,6 +50,8 @@ CALLS = {
     "ops.index_add": f"ops.index_add({_PARAMETER}, ms.Tensor([1]), ops.ones((1, 2)), 0, {{}})",
     "ops.topk": "ops.topk(x, 1, {})",
     "nn.PipelineCell": "nn.PipelineCell(net, 2, {})",
+    "nn.PipelineGradReducer": "nn.PipelineGradReducer(net.trainable_params(), {})",
+    "ops.UntypedStorage.copy_": "x.untyped_storage().copy_(x.untyped_storage(), {})",
     "ops.depend": "ops.depend(x, {})",
     "ops.flash_attention_score": "ops.flash_attention_score(*[ops.ones((1, 2, 4))] * 3, 2, {})",
     "ops.matrix_diag": "ops.matrix_diag(x, {})",

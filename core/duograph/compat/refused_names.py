@@ -134,7 +134,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "DimReduce FreezeOpt GradientFreeze GroupLossScaleManager LessBN OptimizerProcess "
         "ParameterProcess freeze_cell",
     },
-    "boost.grad_freeze": {_BOOST: "FreezeOpt GradientFreeze freeze_cell"},
     "utils": {
         _CLUSTER: "stress_detect sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "RSCPluginHandle TFTCommValue comm_exec_order_check runtime_execution_order_check",

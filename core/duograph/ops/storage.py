@@ -25,7 +25,7 @@ from .methods import tensor_method, tensor_property
 from .movement import identity, stop_gradient
 from .shape_primitives import dense_strides, strided_copy
 
-__all__: list[str] = []
+__all__ = ["UntypedStorage"]
 
 
 @tensor_method("argmax_with_value")

@@ -245,8 +245,12 @@ class PipelineGradReducer(Cell):
         super().__init__(auto_prefix=False)
         for p in parameters:
             _check.instance("PipelineGradReducer", "parameters", p, Parameter)
+        if isinstance(scale_sense, bool) or not isinstance(scale_sense, (int, float, Tensor)):
+            raise ArgumentError(
+                f"PipelineGradReducer: got scale_sense={scale_sense!r}; wanted a number or a Tensor"
+            )
         self.scale_sense = scale_sense
-        self.opt_shard = opt_shard
+        check_options("nn.PipelineGradReducer", opt_shard=opt_shard)
 
     def construct(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if isinstance(self.scale_sense, (int, float)) and self.scale_sense == 1.0:
