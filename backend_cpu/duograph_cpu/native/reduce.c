@@ -41,6 +41,17 @@ static Kernel pick(int64_t type, int64_t op) {
         case ANY: return PICK(any_##N, DG_U8);       \
         }                                            \
         break;
+#define UNSIGNED_CASES(CODE, N, SIGNED, ACC)         \
+    case CODE:                                       \
+        switch (op) {                                \
+        case SUM: return PICK(sum_##SIGNED, ACC);    \
+        case PROD: return PICK(prod_##SIGNED, ACC);  \
+        case MAXIMUM: return PICK(max_##N, ACC);     \
+        case MINIMUM: return PICK(min_##N, ACC);     \
+        case ALL: return PICK(all_##SIGNED, DG_U8);  \
+        case ANY: return PICK(any_##SIGNED, DG_U8);  \
+        }                                            \
+        break;
 #define COMPLEX_CASES(CODE, N)                       \
     case CODE:                                       \
         switch (op) {                                \
@@ -55,10 +66,10 @@ static Kernel pick(int64_t type, int64_t op) {
         CASES(DG_I16, i16, DG_I16)
         CASES(DG_I32, i32, DG_I32)
         CASES(DG_I64, i64, DG_I64)
-        CASES(DG_U8, u8, DG_U8)
-        CASES(DG_U16, u16, DG_U16)
-        CASES(DG_U32, u32, DG_U32)
-        CASES(DG_U64, u64, DG_U64)
+        UNSIGNED_CASES(DG_U8, u8, i8, DG_U8)
+        UNSIGNED_CASES(DG_U16, u16, i16, DG_U16)
+        UNSIGNED_CASES(DG_U32, u32, i32, DG_U32)
+        UNSIGNED_CASES(DG_U64, u64, i64, DG_U64)
         CASES(DG_F16, f16, DG_F32)
         CASES(DG_BF16, bf16, DG_F32)
         CASES(DG_F32, f32, DG_F32)
