@@ -137,15 +137,14 @@ class Division:
         how its tensor is sharded. `known`, `fixed` and `wanted` are those of `partition`; `written`
         is that of `_cut`.
         """
-        if len(self.ranks) > 1:
-            whole = layouts(graph, self.ranks, known, fixed, wanted)
+        whole = layouts(graph, self.ranks, known, fixed, wanted) if len(self.ranks) > 1 else None
+        if whole is not None:
             graph = whole.graph
             known = {i: whole.placement(i) for i in range(graph.n_params)}
         stages = self._cut(graph, entries, written)
-        messages = {
-            tag: whole.placement(message.value) if len(self.ranks) > 1 else Placement((), ())
-            for tag, message in stages.messages.items()
-        }
+        messages: dict[int, Placement] = {}
+        if whole is not None:
+            messages = {tag: whole.placement(m.value) for tag, m in stages.messages.items()}
         here = {
             i: p for i, p in known.items() if stages.owners.get(i, stages.stage) == stages.stage
         }
@@ -156,7 +155,8 @@ class Division:
                 continue
             owner, shape = stages.owners[i], value._type.shape
             placement = known.get(i) or Placement(((),) * len(shape), self.ranks)
-            names = tuple((a, found.mesh.name(a)) for axes in placement.dims for a in axes)
+            mesh = found.mesh if whole is None else whole.mesh  # it has the axes of all stages
+            names = tuple((a, mesh.name(a)) for axes in placement.dims for a in axes)
             ranks, own = stage_ranks(owner), owner == stages.stage
             staged = StagePlacement(placement.dims, ranks, names, shape, owner, own, all_ranks())
             self._parts.append((value, staged))
@@ -195,7 +195,7 @@ class Division:
         """
         for parameter, placement in self._parts:
             part = placement.part(parameter._type.shape, own_rank())
-            made = Tensor(np.ascontiguousarray(parameter.asnumpy()[part]), parameter.dtype)
+            made = Tensor(np.array(parameter.asnumpy()[part], order="C"), parameter.dtype)
             device = parameter._type.device
             parameter._rebind(made.move_to(repr(device)) if device is not None else made)
             parameter._placement = placement

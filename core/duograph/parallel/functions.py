@@ -112,13 +112,13 @@ def _of_stage(parameter: Parameter, placement: StagePlacement) -> Tensor:
     else:
         found = Tensor(np.empty(placement.shape, parameter.dtype.np), parameter.dtype)
     group = world().group("gathered", world().group_of(placement.everyone))
-    array = group.broadcast(np.ascontiguousarray(found.asnumpy()), placement.ranks[0])
+    array = group.broadcast(np.array(found.asnumpy(), order="C"), placement.ranks[0])
     return Tensor(array, parameter.dtype)
 
 
 def _whole(parameter: Parameter, placement: Placement) -> Tensor:
     group = world().group("gathered", world().group_of(placement.ranks))
-    own = np.ascontiguousarray(parameter.asnumpy())
+    own = np.array(parameter.asnumpy(), order="C")
     data = group.gather_bytes(own.tobytes(), f"gathering Parameter {parameter.name}")
     shape = placement.whole_shape(own.shape)
     out = np.empty(shape, own.dtype)

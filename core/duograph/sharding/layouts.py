@@ -110,8 +110,13 @@ class StagePlacement(Placement):
         return super().local_shape(whole) if self.here else (0, *whole[1:])
 
     def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
-        """Return the slices of a global tensor of shape `whole` that rank `rank` holds."""
-        return super().part(whole, rank) if rank in self.ranks else (slice(0, 0),)
+        """Return the index of what rank `rank` holds of a global tensor of shape `whole`.
+
+        Slices; False selects nothing of a 0-d tensor, as an array of shape (0,).
+        """
+        if rank in self.ranks:
+            return super().part(whole, rank)
+        return (slice(0, 0),) if whole else (False,)  # type: ignore[return-value]
 
 
 def _count(axes: Axes) -> int:
