@@ -233,7 +233,7 @@ def test_device_that_lacks_what_all_kernels_need_is_left_out(facts, reason):
 
 
 def test_kernel_that_a_driver_compiles_too_late_raises():
-    """As Oclgrind does, which builds a program and then cannot make its kernel."""
+    """Making the kernel of a built program may fail, as with Oclgrind; DeviceError names it."""
     device = backend().device(0)
     program = device.build(device.dialect.own_prelude() + "DG_KERNEL void k(DG_GLOBAL i32 *x) {}")
     with pytest.raises(DeviceError, match=r"other: .*INVALID_KERNEL_NAME"):

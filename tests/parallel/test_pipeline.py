@@ -304,7 +304,7 @@ def test_steps_over_all_gradients(network, step_of):
 
 
 def test_functions():
-    """A compiled function of the user's own, with `value_and_grad` and the reducer."""
+    """A training step that the user wrote and compiled, with `value_and_grad` and the reducer."""
 
     def program(options=None):
         if options is not None:

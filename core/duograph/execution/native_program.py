@@ -195,7 +195,7 @@ def _impure(graph: Graph, allowed: Collection[str]) -> str | None:
 
 
 def _without_draws(graph: Graph) -> tuple[Graph, list[GraphNode]]:
-    """Replace the draws from the random generator in a graph by parameters.
+    """Turn the states that a graph draws from the random generator into further parameters.
 
     Returns:
         the graph, whose last parameters are the drawn states in the order of the draws; and the

@@ -299,7 +299,7 @@ def _tensor_set_(
     size: int | Sequence[int] | None = None,
     stride: int | Sequence[int] | None = None,
 ) -> Tensor:
-    """Set shape and elements to those of another tensor or storage, in place; return the tensor.
+    """Copy shape and elements of another tensor or storage into this tensor; return the tensor.
 
     A later write to one of the two does not reach the other, since no two Tensors share memory.
 
