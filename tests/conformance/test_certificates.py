@@ -28,6 +28,7 @@ def record(
 
 class Run:
     name, title, plugin, dtypes, figures = "Toy", "Toy, 1.0", "toy 1.0 (toy)", ALL, {}
+    finished = frozenset()
 
     def __init__(self, *records, partial=()):
         self.results = {f"{r['check']}/{r['case']}/{r['dtype']}": r for r in records}
@@ -113,6 +114,29 @@ def test_compare(case, tmp_path, capsys):
     text = capsys.readouterr().out
     for line in lines:
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("slow", "slower"),
+    [
+        ({}, []),
+        ({3: 3.0}, ["slower: forward/case3/float32: 1.00 -> 3.00 s"]),
+        (dict.fromkeys(range(30), 3.0), ["the new run took 3.00 times as long for most tests"]),
+        ({**dict.fromkeys(range(30), 3.0), 5: 9.0},
+         ["the new run took 3.00 times", "slower: forward/case5/float32: 1.00 -> 9.00 s"]),
+    ],
+    ids=["equal", "one test", "the machine", "the machine and one test"],
+)  # fmt: skip
+def test_a_slower_machine_is_told_from_slower_tests(slow, slower):
+    runs = []
+    for seconds in ({}, slow):
+        records = [record("forward", f"case{k}", seconds=seconds.get(k, 1.0)) for k in range(30)]
+        results = {f"{r['check']}/{r['case']}/{r['dtype']}": r for r in records}
+        runs.append({"title": "", "plugin": "", "partial": [], "reached": [], "results": results})
+    lines, worse = certificates.compare(*runs)
+    found = [line for line in lines if "slower" in line or "as long" in line]
+    assert len(found) == len(slower) and not worse
+    assert all(text in line for text, line in zip(slower, found, strict=True))
 
 
 def test_what_was_worse_is_better_the_other_way_round(tmp_path):

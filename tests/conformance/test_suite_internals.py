@@ -17,7 +17,7 @@ from duograph.conformance.gradient import Problem, against_differences
 from duograph.conformance.oracle import on_oracle
 from duograph.conformance.session import Session
 from duograph.conformance.tolerance import EXACT, FORWARD, Tolerance, forward_tolerance
-from duograph.dtype import ALL, float32, float64
+from duograph.dtype import ALL, STORAGE, float32, float64
 from duograph.op import OPS
 from duograph.op_tables import rules_changed
 from duograph.version import OWN
@@ -150,6 +150,7 @@ def record(check, case, dtype, outcome="passed", **more):
 class Run:
     name, title, plugin, dtypes = "Toy", "Toy, 1.0", "toy 1.0 (toy)", ALL
     figures = {"per call": "1.0 us"}
+    finished = frozenset({"forward/exp/float32"})
 
     def __init__(self, *records):
         self.results = {
@@ -172,6 +173,8 @@ def summary():
             record("forward", "add", "bool", "expected failure"),
             record("forward", "add", "int8", "skipped"),
             record("every_op_has_a_case", None, None, "failed", message="none"),
+            record("storage_casts_agree", None, "int4", "failed", message="int4: 7"),
+            record("storage_shapes", None, "float8_e4m3fn"),
         )
     )
 
@@ -188,7 +191,8 @@ def test_the_worst_state_is_shown(summary):
     )
     assert cells["errors"] == "■"
     assert "✗ every_op_has_a_case: failed" in text
-    assert "2 failed  1 expected failure  1 unsupported  1 on the host  2 passed" in text
+    assert "3 failed  1 expected failure  1 unsupported  1 on the host  3 passed  1 skipped" in text
+    assert "bronze: kernels 3 of 5 (declared gaps: 1; expected failures, which count as" in text
     assert max(map(len, text.splitlines())) <= 108
 
 
@@ -203,6 +207,9 @@ def test_json_is_sorted_and_complete(summary, tmp_path):
     assert list(found["results"]) == sorted(found["results"])
     assert found["format"] == report.FORMAT
     assert found["duograph"] == OWN
+    assert found["totals"]["skipped"] == 1
+    assert found["run"]["resumed"] == "1 of 10 results are from an earlier run"
+    assert set(found["run"]) == {"finished", "system", "resumed"}
 
 
 def test_the_page_is_safe_and_self_contained(summary, tmp_path):
@@ -211,6 +218,21 @@ def test_the_page_is_safe_and_self_contained(summary, tmp_path):
     assert page.count("</script>") == 1
     assert "src=" not in page
     assert "@import" not in page
+
+
+def test_the_page_has_a_matrix_of_storage_dtypes(summary, tmp_path):
+    report.write_html(summary, str(tmp_path / "r.html"))
+    data = json.loads(re.search(r"const data = (.*);\n", (tmp_path / "r.html").read_text())[1])
+    group = data["groups"][-1]
+    assert group["name"] == "storage dtypes"
+    assert group["columns"] == [d.name for d in STORAGE]
+    cells = {row["name"]: dict(zip(group["columns"], row["cells"], strict=True))
+             for row in group["rows"]}  # fmt: skip
+    ((name, found),) = cells["storage casts agree"]["int4"].items()
+    assert (name, found[0], found[2]) == ("storage_casts_agree/int4", "failed", "int4: 7")
+    assert cells["storage casts agree"]["float8_e4m3fn"] is None
+    assert cells["storage shapes"]["float8_e4m3fn"] is not None
+    assert [other["name"] for other in data["others"]] == ["every_op_has_a_case"]
 
 
 # ---- which tests a run has -----------------------------------------------------------------------

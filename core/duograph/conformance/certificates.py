@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,11 @@ from .report import FORMAT, STATES, state_of
 
 __all__ = ["compare", "read"]
 
-# A test that takes so many times as long, and so many seconds more, is reported as slower.
+# A test that takes so many times as long as the other tests suggest, and so many seconds more, is
+# reported as slower.
 SLOWER, SECONDS = 2.0, 0.5
+# Seconds of a test from which on it says how fast the machine was.
+MEASURED = 0.01
 # A difference that grows as much, to more than this share of the tolerance, is reported too.
 NOTABLE = 0.1
 # What `compare` reads of a report, and of each of its results.
@@ -80,10 +84,13 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], 
         lines.append(
             f"{word}: {name}: {was or 'skipped'} -> {now or 'skipped'} {' '.join(note)}".rstrip()
         )
+    busier = _busier(before, after)
+    if busier > 1:
+        lines.append(f"the new run took {busier:.2f} times as long for most tests")
     for name in sorted(before.keys() & after.keys()):
-        was, now = before[name]["seconds"], after[name]["seconds"]
+        was, now = before[name]["seconds"] * busier, after[name]["seconds"]
         if now > SLOWER * was and now - was > SECONDS:
-            lines.append(f"slower: {name}: {was:.2f} -> {now:.2f} s")
+            lines.append(f"slower: {name}: {was / busier:.2f} -> {now:.2f} s")
     for name in sorted(before.keys() & after.keys()):
         was, now = before[name]["reached"], after[name]["reached"]
         if was is not None and now is not None and now > max(SLOWER * was, NOTABLE):
@@ -97,3 +104,17 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], 
     lines += [f"worse: {level} is no more reached" for level in lost]
     lines.append(f"{len(worse)} tests are worse")
     return lines, bool(worse or lost)
+
+
+def _busier(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+    """Return by which factor the machine of the new run was slower, at least 1.
+
+    It is the median over the tests that took long enough to be measured, of which at least 20 are
+    needed: one slow test must not count as a slow machine.
+    """
+    ratios = [
+        after[name]["seconds"] / before[name]["seconds"]
+        for name in before.keys() & after.keys()
+        if before[name]["seconds"] > MEASURED and after[name]["outcome"] == "passed"
+    ]
+    return max(statistics.median(ratios), 1.0) if len(ratios) >= 20 else 1.0

@@ -201,15 +201,15 @@ def examine(
 
 
 def run(
-    seed: int, count: int, level: str, absent: Sequence[str], kind: str = "programs"
+    seed: int, numbers: Iterable[int], level: str, absent: Sequence[str], kind: str = "programs"
 ) -> tuple[Counter[str], str]:
-    """Run the first `count` programs of a seed in this process, up to the first failure.
+    """Run the programs of a seed with these `numbers` in this process, up to the first failure.
 
     Returns:
         How often each verdict occurred, and the report of the failure or "".
     """
     seen: Counter[str] = Counter()
-    for number in range(count):
+    for number in numbers:
         text, small = examine(seed, number, level, absent, kind)
         if is_failure(text):
             return seen, str(Finding(f"{seed}/{number}", text, small))

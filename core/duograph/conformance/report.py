@@ -8,15 +8,17 @@ level: the report of a quick, filtered or interrupted run says why it reaches no
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import importlib.resources
 import json
 import pathlib
+import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..backend.protocol import SEAM_VERSION
-from ..dtype import ALL
+from ..dtype import ALL, STORAGE
 from ..version import OWN
 from .cases import families
 
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
     from .session import Session
 
 __all__ = [
-    "FORMAT", "STATES", "Summary", "reached", "state_of", "summarise", "terminal", "write_html",
-    "write_json",
+    "FORMAT", "SKIPPED", "STATES", "Summary", "reached", "state_of", "summarise", "terminal",
+    "write_html", "write_json",
 ]  # fmt: skip
 
 # Version of the JSON file.
 FORMAT = 2
 # ordered from worst to best; a cell of the matrix shows the worst state of its checks
 STATES = ("failed", "expected failure", "unsupported", "on the host", "passed")
+SKIPPED = "skipped"
 _GLYPHS = {
     "failed": ("✗", "31;1"),
     "expected failure": ("x", "33"),
@@ -43,6 +46,7 @@ _GLYPHS = {
 # the columns of the matrix: dtypes, and the calls that must fail
 ERRORS = "errors"
 COLUMNS = (*(d.name for d in ALL), ERRORS)
+STORED = tuple(d.name for d in STORAGE)
 # two lines over the columns of the matrix: b iiii uuuu ffff cc, and ! for errors
 _HEADER = ("b" + "i" * 4 + "u" * 4 + "fbff" + "cc!", " 8136" + "8136" + "1136" + "61 ")
 _NAME = 15
@@ -62,8 +66,13 @@ class Summary:
         levels: name of a level -> (number of tests passed, number that are declared gaps, number
             run). A level is reached if each of its tests passed or is a declared gap, and every
             level before it is reached.
+        totals: state -> number of tests; skipped tests are under "skipped".
+        expected: name of a level -> number of its tests that are expected failures; they prevent
+            the level as other failures do.
         partial: reasons why the run is not complete and reaches no level; empty if it is complete.
         plugin: the package of the backend, with its version and module.
+        run: facts about the run: name -> text (when and where it ran, number of results that an
+            earlier run left).
     """
 
     device: str
@@ -75,7 +84,9 @@ class Summary:
     cells: Mapping[tuple[str, str], Mapping[str, str]]
     totals: Mapping[str, int]
     levels: Mapping[str, tuple[int, int, int]]
+    expected: Mapping[str, int]
     figures: Mapping[str, str]
+    run: Mapping[str, str]
     seconds: float
 
 
@@ -92,6 +103,7 @@ def summarise(session: Session) -> Summary:
     """Summarise the results of a conformance run as a matrix of checks by case and dtype."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     levels = {level: [0, 0, 0] for level in LEVELS}
+    expected = dict.fromkeys(LEVELS, 0)
     for record in session.results.values():
         state = state_of(record)
         if not state:
@@ -99,11 +111,13 @@ def summarise(session: Session) -> Summary:
         if record["case"]:
             column = record["dtype"] or ERRORS
             cells.setdefault((record["case"], column), {})[record["check"]] = state
-        level = levels[_level(record["check"])]
+        name = _level(record["check"])
+        expected[name] += state == "expected failure"
+        level = levels[name]
         level[0] += state in ("passed", "on the host")
         level[1] += state == "unsupported"
         level[2] += 1
-    totals = Counter(filter(None, map(state_of, session.results.values())))
+    totals = Counter(state_of(r) or SKIPPED for r in session.results.values())
     return Summary(
         device=session.name,
         title=session.title,
@@ -112,11 +126,31 @@ def summarise(session: Session) -> Summary:
         partial=tuple(session.partial()),
         results=dict(sorted(session.results.items())),
         cells=cells,
-        totals={s: totals[s] for s in STATES},
+        totals={s: totals[s] for s in (*STATES, SKIPPED)},
         levels={k: (v[0], v[1], v[2]) for k, v in levels.items()},
+        expected=expected,
         figures=dict(session.figures),
+        run=_facts(session),
         seconds=sum(r["seconds"] for r in session.results.values()),
     )
+
+
+def _facts(session: Session) -> dict[str, str]:
+    """Return the facts of a run for `Summary.run`."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    facts = {
+        "finished": f"{now:%Y-%m-%d %H:%M} UTC",
+        "system": platform.platform(),
+    }
+    if session.finished:
+        kept = len(session.finished)
+        facts["resumed"] = f"{kept} of {len(session.results)} results are from an earlier run"
+    return facts
+
+
+def _seam() -> str:
+    """Return the version of the interface between core and backends as text, such as "1.5"."""
+    return ".".join(map(str, SEAM_VERSION))
 
 
 def _level(check: str) -> str:
@@ -184,21 +218,27 @@ def terminal(summary: Summary, colour: bool) -> list[str]:
         lines.append("measured: " + ", ".join(f"{k} {v}" for k, v in summary.figures.items()))
     if summary.partial:
         lines.append(f"no level: {'; '.join(summary.partial)}")
-    lines.append(", ".join(_level_text(k, summary) for k in LEVELS))
-    return lines
+    return lines + [_level_text(level, summary) for level in LEVELS]
 
 
 def _level_text(level: str, summary: Summary) -> str:
-    """Return a short text that says how many of a level's tests passed."""
+    """Return a short text that says how many of a level's tests passed, and what blocks it."""
     passed, declared, run = summary.levels[level]
     if not run:
         return f"{level} not run"
+    notes = [f"declared gaps: {declared}"] if declared else []
     if level in reached(summary):
-        return f"{level} reached" + (f" (declared gaps: {declared})" if declared else "")
-    text = f"{level} {passed} of {run}" + (f" (declared gaps: {declared})" if declared else "")
-    if passed + declared == run and not summary.partial:
-        text += " (an earlier level is missing)"
-    return text
+        text = f"{level} reached"
+    elif summary.partial:
+        text = f"{level} {passed} of the {run} that ran"
+    else:
+        text = f"{level} {passed} of {run}"
+        expected = summary.expected[level]
+        if expected:
+            notes.append(f"expected failures, which count as failures: {expected}")
+        if passed + declared == run:
+            notes.append("an earlier level is missing")
+    return text + (f" ({'; '.join(notes)})" if notes else "")
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
@@ -209,7 +249,7 @@ def write_json(summary: Summary, path: str) -> None:
     content = {
         "format": FORMAT,
         "duograph": OWN,
-        "seam": ".".join(map(str, SEAM_VERSION)),
+        "seam": _seam(),
         "plugin": summary.plugin,
         "device": summary.device,
         "title": summary.title,
@@ -219,6 +259,7 @@ def write_json(summary: Summary, path: str) -> None:
         "totals": summary.totals,
         "levels": summary.levels,
         "figures": summary.figures,
+        "run": summary.run,
         "results": summary.results,
     }
     pathlib.Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -245,11 +286,16 @@ def _page_data(summary: Summary) -> dict[str, object]:
         rows = [_row(summary, name) for name in names]
         rows = [r for r in rows if r is not None]
         if rows:
-            groups.append({"name": family, "rows": rows})
+            groups.append({"name": family, "unit": "case", "columns": COLUMNS, "rows": rows})
+    storage = _storage(summary)
+    if storage:
+        groups.append(
+            {"name": "storage dtypes", "unit": "check", "columns": STORED, "rows": storage}
+        )
     others = [
         {"name": k, "state": state_of(r), "seconds": r["seconds"], "message": r["message"]}
         for k, r in summary.results.items()
-        if not r["case"] and state_of(r)
+        if not r["case"] and r["dtype"] not in STORED and state_of(r)
     ]
     return {
         "device": summary.device,
@@ -261,14 +307,34 @@ def _page_data(summary: Summary) -> dict[str, object]:
         "has": summary.dtypes,
         "states": STATES,
         "totals": summary.totals,
-        "levels": [[k, *v] for k, v in summary.levels.items()],
+        "levels": [[k, *v, summary.expected[k]] for k, v in summary.levels.items()],
         "figures": list(summary.figures.items()),
+        "run": [("seam", _seam()), *summary.run.items()],
         "seconds": round(summary.seconds, 1),
         "groups": groups,
         "others": others,
         "slowest": _slowest(summary),
         "skipped": _skipped(summary),
     }
+
+
+def _storage(summary: Summary) -> list[dict[str, object]]:
+    """Return a row for each check of storage dtypes, with a cell for each of these dtypes."""
+    rows: dict[str, dict[str, dict[str, list[Any]]]] = {}
+    for name, record in summary.results.items():
+        state = state_of(record)
+        if record["dtype"] in STORED and not record["case"] and state:
+            cells = rows.setdefault(record["check"], {})
+            cells.setdefault(record["dtype"], {})[name] = _detail(record)
+    return [
+        {"name": check.replace("_", " "), "cells": [cells.get(column) for column in STORED]}
+        for check, cells in rows.items()
+    ]
+
+
+def _detail(record: Mapping[str, Any]) -> list[Any]:
+    """Return what the page shows of one test in a cell of the matrix."""
+    return [state_of(record), record["seconds"], record["message"][:600], record["kinds"]]
 
 
 def _slowest(summary: Summary) -> list[tuple[str, float]]:
@@ -291,8 +357,8 @@ def _row(summary: Summary, name: str) -> dict[str, object] | None:
             cells.append(None)
             continue
         detail = {}
-        for check, state in checks.items():
+        for check in checks:
             record = summary.results["/".join([check, name] + [column] * (column != ERRORS))]
-            detail[check] = [state, record["seconds"], record["message"][:600], record["kinds"]]
+            detail[check] = _detail(record)
         cells.append(detail)
     return None if not any(cells) else {"name": name, "cells": cells}

@@ -31,6 +31,8 @@ __all__ = ["Session", "over"]
 
 # The dtypes of a quick run; it tests gradients and compiled code in one of them.
 QUICK = (bool_, int32, float32, complex64)
+# A quick run compiles every 40th case as a whole function, and tests the layouts of one family.
+QUICK_WHOLE, QUICK_FAMILY = 40, "example"
 # The dtypes in which gradients are compared with finite differences.
 WIDEST = (float64, complex128)
 
@@ -174,7 +176,7 @@ class Session:
     def regions(self) -> tuple[str, Sequence[object]]:
         """Return the parameters of tests of fused kernels: ("case,dtype", list of such pairs).
 
-        Compilers are slow, so a run with both options, --quick and --share, tests only every
+        Compilers are slow, so a run with both options, --quick and --sampled, tests only every
         second pair.
         """
         names, pairs = self.compiled()
@@ -188,15 +190,14 @@ class Session:
     def whole(self) -> tuple[str, Sequence[object]]:
         """Return ("case,dtype", list of such pairs), to test functions compiled as a whole.
 
-        The list is empty in a quick run, since a compiler may take seconds for each test, and if
-        the backend can neither compile nor link whole functions. A run with the option --share
-        tests every second case.
+        The list is empty if the backend can neither compile nor link whole functions. A compiler
+        may take seconds for each: a run with the option --sampled tests every second case, and a
+        quick run a few.
         """
         backend = registry.backend(self.name)
         takes = type(backend).compile_graph is not Backend.compile_graph or not backend.links(0)
-        if self.quick or not takes:
-            return "case,dtype", []
-        cases = self.cases()[::2] if self.sampled else self.cases()
+        step = QUICK_WHOLE if self.quick else 2 if self.sampled else 1
+        cases = self.cases()[::step] if takes else ()
         return "case,dtype", [(c, d) for c in cases for d in _first(self.dtypes_of(c))]
 
     def gradient(self) -> tuple[str, Sequence[object]]:
@@ -214,9 +215,9 @@ class Session:
     def layouts(self) -> tuple[str, Sequence[object]]:
         """Return ("family,", 1-tuples of names): op families to test with strided operands.
 
-        The list is empty in a quick run.
+        A quick run tests one family.
         """
-        return "family,", [] if self.quick else [(name,) for name in families()]
+        return "family,", [(QUICK_FAMILY,)] if self.quick else [(name,) for name in families()]
 
     def layout_dtypes(self, case: OpCase) -> list[DType]:
         """Return a case's dtypes to test with non-contiguous operands: at most one of each kind.

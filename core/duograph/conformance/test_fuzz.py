@@ -58,6 +58,8 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "column": lambda x, y: x + y.mean(axis=1, keep_dims=True),
 }
 SIZE = 8
+# So many random programs are one test of `test_parity`.
+BLOCK = 30
 
 
 class Program:
@@ -127,13 +129,20 @@ def test_fuzz_compiled(program):
         assert a.tobytes() == b.tobytes() == c.tobytes(), f"{what} differs\n  {program}"
 
 
-def test_parity(session):
+def blocks(session: Session) -> tuple[str, list[object]]:
+    """Return the parameters of `test_parity`: ("kind,first", list of such pairs)."""
+    total = 30 if session.quick or session.sampled else 120
+    return "kind,first", [(kind, first) for kind in KINDS for first in range(0, total, BLOCK)]
+
+
+@over(blocks)
+def test_parity(session, kind, first):
     """Test that random functions have the same effects and gradients compiled and eager.
 
     `make fuzz` runs more of them, at every jit level. A failure shows a small failing program.
     """
-    count = 6 if session.quick else 30 if session.sampled else 120
-    for kind in KINDS:
-        seen, failure = run(0, count, "O0", absent_dtypes(session.name), kind)
-        assert not failure, failure
-        assert seen["refused"] <= allowed_refusals(count, kind), dict(seen)
+    count = 6 if session.quick else BLOCK
+    absent = absent_dtypes(session.name)
+    seen, failure = run(0, range(first, first + count), "O0", absent, kind)
+    assert not failure, failure
+    assert seen["refused"] <= allowed_refusals(count, kind), dict(seen)
