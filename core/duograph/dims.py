@@ -41,8 +41,10 @@ RELATIONS = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 def _of_hint(function: Callable[..., Any], reflected: bool = False) -> Any:
     """Return a method that pins symbolic numbers and applies `function` to their hints.
 
-    To pin is to add a guard that requires the value of the hint. The function receives `self`, then
-    the method's other arguments; with `reflected`, `self` comes last.
+    The hint of a symbolic number is its value in the call that is being traced. To pin a number is
+    to add a guard: the program then serves only calls in which the number has that value. The
+    function receives `self`, then the method's other arguments; with `reflected`, `self` comes
+    last.
     """
 
     def method(self: Any, *args: Any) -> Any:

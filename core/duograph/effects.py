@@ -1,7 +1,7 @@
 """Side effects that ops declare, such as printing or advancing the random generator.
 
-Graph passes that remove, merge or reorder nodes consult these declarations and nothing else. This
-module knows no op.
+Graph passes that remove, merge or reorder nodes consult these declarations and nothing else. The
+declarations stand with the ops; this module names no op.
 """
 
 from __future__ import annotations

@@ -302,7 +302,7 @@ class MissingRateError(DuographError, KeyError):
 
 
 class MissingFunctionError(DuographError, NotImplementedError):
-    """Raised if a distribution has no formula for a function, and none to derive it from."""
+    """Raised if a distribution can neither compute nor derive a function, such as its entropy."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):

@@ -187,9 +187,9 @@ def _at_samples(
 
 
 def _drawn(types: Sequence[TensorType | None], low: float, high: float) -> list[Array | None]:
-    """Return random arrays of the given types, with floats between `low` and `high`.
+    """Return an array of each type: random floats between `low` and `high`, zeros, or True.
 
-    Integer arrays consist of zeros, and bool arrays of True. The item for a type None is None.
+    Integer arrays consist of zeros, bool arrays of True. The item for a type None is None.
     """
     rng = np.random.default_rng(5)
     found: list[Array | None] = []

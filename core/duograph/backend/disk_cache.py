@@ -175,7 +175,7 @@ class _Store:
         return path
 
     def write(self, root: Folder, suffix: str, data: bytes) -> str:
-        """Write data to a new temporary file in the cache directory; return the file's name."""
+        """Write data to a new temporary file in the cache directory; return its name there."""
         while True:
             name = os.path.basename(self.scratch(suffix))
             try:

@@ -176,10 +176,11 @@ def device_of(source: Exporter) -> tuple[int, int]:
 
 
 class _Lent:
-    """Wraps an object so that NumPy imports its DLPack capsule as if it described host memory.
+    """Wraps an object so that NumPy makes an array from its DLPack capsule, whatever its device.
 
-    NumPy accepts no other device. `__dlpack__` changes the device in the capsule for this purpose;
-    `restore` changes it back.
+    The array gives shape, strides and address; its elements must not be read unless the host can
+    read the memory. NumPy refuses capsules of other devices than the host. `__dlpack__` therefore
+    writes the host into the capsule; `restore` writes the true device back.
     """
 
     def __init__(self, source: Exporter, stream: int | None) -> None:

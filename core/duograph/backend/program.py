@@ -1,8 +1,9 @@
 """Compiled programs as data: the instructions that the core emits and `Backend.link` receives.
 
 Run-time values are numbered; such a number is called a *slot*. Parameters and constants fill some
-slots. Every other slot is written by exactly one instruction, except those that loops and branches
-rebind. The module has data classes alone: it must not run, plan or generate anything.
+slots. Every other slot is written by exactly one instruction, except the variables of a loop, which
+each iteration writes again, and the results of a branch, which each arm writes. The module has data
+classes alone: it must not run, plan or generate anything.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ def all_to_all_with_output_shape(
 
 
 def _blank(owner: str, shape: Tensor | Sequence[int], dtype: DType) -> Tensor:
-    """Return a new Tensor of zeros; `shape` is its shape, or a Tensor that has this shape.
+    """Return a new Tensor of zeros; `shape` is a tuple of ints, or a Tensor whose shape is taken.
 
     `owner` is the name of the user's function, for an error about `shape`.
     """
@@ -346,15 +346,16 @@ def all_to_all_v_c(
     group: str | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Exchange parts of axis 0 whose lengths a matrix gives, into an existing Tensor
-    (`mindspore.communication.comm_func.all_to_all_v_c`).
+    """Send each rank its part of `input` along axis 0, and write the received parts into `output`.
+
+    A matrix gives the lengths of all parts (`mindspore.communication.comm_func.all_to_all_v_c`).
 
     Args:
         output: Tensor that is overwritten with the parts from all ranks; the part from rank 0 comes
             first.
         input: Tensor of the parts for all ranks; the part for rank 0 comes first.
-        send_count_matrix: size * size ints; number i * size + j is the length of the part that rank
-            i of the group sends to rank j.
+        send_count_matrix: size * size ints, where size is the number of ranks in the group; number
+            i * size + j is the length of the part that rank i of the group sends to rank j.
         group: name of a group; None for all ranks.
         async_op: return a handle immediately; `output` is valid after the handle's `wait`.
 

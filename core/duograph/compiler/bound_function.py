@@ -26,9 +26,10 @@ __all__ = ["BoundFunction"]
 
 
 class BoundFunction:
-    """A compiled function bound to a receiver; all other attributes are those of the function.
+    """A compiled function bound to a receiver, the object that becomes `self`.
 
-    `isinstance` takes it for a bound method (`types.MethodType`, which allows no subclass).
+    Attributes that this class lacks are looked up in the function. `isinstance` says that it is a
+    bound method, `types.MethodType`, although that class allows no subclasses.
     """
 
     __slots__ = ("__func__", "__self__", "__weakref__")

@@ -262,8 +262,8 @@ class JitFunction:
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
         """Run a program while a gradient tape records; return the function's result.
 
-        If the derivative cannot be compiled, because its rules need the value of a tensor in
-        Python, the function runs uncompiled instead, and a warning says so once.
+        The derivative cannot be compiled if a gradient rule, such as a user's `bprop`, needs the
+        value of a tensor in Python. The function then runs uncompiled, and a warning says so once.
 
         Args:
             entry: the cache entry of the program.
@@ -272,7 +272,8 @@ class JitFunction:
 
         Raises:
             NeedsValue: the derivative cannot be compiled, in strict mode.
-            UnsupportedOpError: the program is divided among ranks.
+            UnsupportedOpError: the program is divided among ranks; no derivative is taken of such
+                a program from outside.
         """
         if entry.program.divided is not None:
             raise UnsupportedOpError(

@@ -141,10 +141,11 @@ class ProgramCache:
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the entry of a key that may serve a call now, or None.
 
-        An entry is preferred whose program was compiled for the present captured values. If there
-        is none, the result is the one used last among those that the user's setting
-        `stale_captures` allows to run with old values, and those that run uncompiled. The returned
-        entry becomes the one used last.
+        Captured values are the variables outside the function that it reads. The first choice is
+        an entry whose program was compiled for their present values. Otherwise two kinds of entries
+        may serve: programs that the user's setting `stale_captures` allows to run with old values,
+        and entries that run uncompiled; of these, the most recently used one is returned. The
+        returned entry becomes the most recently used one.
         """
         variants = self.entries.get(key, [])
         latest = variants[::-1]

@@ -67,7 +67,7 @@ class Out:
 
 
 class Argument:
-    """Placeholder in a result template for tensor argument `index`, returned unchanged."""
+    """Placeholder in a result template: the function returns its tensor argument `index`."""
 
     __slots__ = ("index",)
 

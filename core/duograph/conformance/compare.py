@@ -1,7 +1,8 @@
 """Compares two runs of a program: results bit by bit, printed output word by word.
 
+The runs are a compiled and an eager one, or one on a device and one on the reference; the modules
 `program_runs` and `parity` call it. Values must be converted by `snapshot` before they are
-compared, so that later writes to them have no effect.
+compared, so that later writes to the tensors have no effect.
 """
 
 from __future__ import annotations

@@ -55,11 +55,14 @@ class Program:
         name: name of the program in reports.
         calls: number of calls of the function and of the gradient; later calls use the cached
             compiled code.
-        near: tolerance for gradients. If a branch binds one of two tensors to a name, eager code
-            and the graph add cotangents in different orders.
+        near: tolerance for gradients; they are exact if it is 0. It is needed where a branch binds
+            one of two tensors to a name: eager code and the graph then add cotangents in different
+            orders.
         again: the inputs of the calls after the first, if they differ from those of the first call.
-        series: the inputs of each call, such as arrays of many sizes; they replace the others.
-        rounded: whether results may differ by `near` too, because they contain gradients.
+        series: the inputs of each call, such as arrays of many sizes; they replace `inputs` and
+            `again`.
+        rounded: whether the tolerance `near` holds for results as well, because the program
+            returns gradients.
         mode: how the compiled run executes, one of `MODES`.
         changes: statements that change objects outside of `f`. Statement k runs before call k + 1;
             statements and calls are counted from 0.

@@ -64,7 +64,8 @@ def test_layouts(family, session, monkeypatch):
 def _run(case: OpCase, dtype: DType, count: int | None) -> None:
     """Call a case with its first `count` samples of a dtype, or with all if `count` is None.
 
-    Exceptions are ignored; other tests check them.
+    The kernels that the device prepares for these calls are observed; results and exceptions are
+    not, since other tests check them.
     """
     for sample in case.made(dtype)[:count]:
         try:

@@ -216,9 +216,10 @@ class Lowering:
     ) -> list[int]:
         """Append the instructions of a tensor op; return the slots of its results.
 
-        The instruction is a call of the op's kernel. Without a kernel, the instructions are those
-        of its body or decomposition. Without a body or decomposition, the instruction is a call of
-        its NumPy reference on the host. A small result of an op without operands is computed
+        A slot is the number of a run-time value; `operands` are slots. If the backend has a kernel,
+        the instruction is a call of it. Otherwise the op is expanded: into the body of a composite,
+        or the decomposition into other ops. If it has neither, the instruction calls its NumPy
+        reference on the host. A small result of an op without operands is computed
         immediately and stored as a constant, unless it is a result of the whole graph
         (`is_result`). `types` and `results` are the types of the operands and results.
         """

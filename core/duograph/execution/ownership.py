@@ -6,8 +6,8 @@ between calls, a NumPy array made by `copy_out`, an argument list of a running c
 reference count is therefore the exact number of holders, and this module is the only one of the
 core that reads it.
 
-A count kept by Tensor itself would need a finaliser on every Tensor; one that does nothing already
-adds 18 % to an eager `a + b` of three floats (CPython 3.11). On Python implementations without
+A count kept by Tensor itself would need a finaliser on every Tensor; even an empty finaliser adds
+18 % to an eager `a + b` of three floats (CPython 3.11). On Python implementations without
 exact reference counts, `owns_buffer` is always False: every result then gets a fresh buffer, and no
 values are cached between calls.
 """

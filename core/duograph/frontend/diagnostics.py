@@ -88,7 +88,9 @@ class Span(NamedTuple):
 
 
 def located(error: E, spans: Sequence[Span]) -> E:
-    """Add the user's call chain and source line to an error's message, or attach them as a note.
+    """Add the user's call chain and source line to an error.
+
+    The message of an error of duograph is extended; an error of another class gets a note.
 
     Args:
         error: any exception, raised while compiling or while running compiled code.

@@ -89,7 +89,7 @@ class _Writer:
         return f"@{found}"
 
     def value(self, value: object) -> str:
-        """Return the text of the value of an attribute."""
+        """Return the value of a node's attribute as text for the printed graph."""
         if isinstance(value, DType):
             return value.name
         if isinstance(value, NamedGraph):

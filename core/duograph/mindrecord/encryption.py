@@ -269,7 +269,11 @@ def _open_blocks(
 
 
 def _opened(path: pathlib.Path, block: bytes, cipher: Any) -> bytes:
-    """Decrypt one block, whose authentication code must match."""
+    """Return the decrypted content of one block of the file `path`.
+
+    Raises MindRecordError if the block does not have the authentication code of its content: the
+    key is wrong, or the file is damaged.
+    """
     if len(block) >= 48 and block[:4] == _MAGIC:
         rest, count = struct.unpack_from("<ii", block, 20)
         (length,) = struct.unpack_from("<i", block, 44)

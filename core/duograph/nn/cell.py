@@ -1,7 +1,8 @@
 """The Cell: a part of a network, with Parameters and child Cells, that is called like a function.
 
-Layers, losses and optimisers derive from it. `Cell.__call__` is the eager hot path: the flag
-`_plain` says that nothing but `construct` is to run; any other call goes to `_calls`. The base
+Layers, losses and optimisers derive from `Cell`. `Cell.__call__` is the eager hot path: the flag
+`_plain` says that the Cell has no hooks, casts or compilation, so that only `construct` runs; the
+module `_calls` handles all other calls. The base
 class in `_state` says what an assignment to an attribute does. Walks over the tree of Cells are in
 `_tree`, hooks in `_hooks`.
 """

@@ -275,7 +275,7 @@ ogrid = _Grid(sparse=True)
 def _window(name: str, values: Callable[[int], Array], example: str) -> Callable[[int], Tensor]:
     """Create the function `name`, such as `hanning`, that returns a window of M samples.
 
-    `values` computes the window; `example` is the output in its docstring.
+    `values` computes the window; `example` is the output shown in the docstring of the function.
     """
 
     def call(M: int) -> Tensor:

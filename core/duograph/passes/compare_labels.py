@@ -79,7 +79,10 @@ class _Comparison:
         self.masks: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def graph(self) -> Graph:
-        """Return the new graph, or the old one if nothing was replaced."""
+        """Return the graph with comparisons in place of gathers and scatters that fit.
+
+        If none fits, it is the old graph itself.
+        """
         for node in self.old.nodes:
             if node.op is gather_elements and self.fits(node):
                 self.gather(node)

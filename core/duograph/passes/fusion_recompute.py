@@ -190,11 +190,12 @@ class _Planner:
         return value
 
     def readers_of(self, value: int) -> dict[Reader, list[Use]] | None:
-        """Return the kernels outside the group that read a value, with their reads, or None.
+        """Return the kernels that read a value of this planner's group, with their reads.
 
-        The result is None if one of these reads needs the value in memory. If only reductions over
-        columns may compute values again, it is also None unless the only reader is a kernel of such
-        reductions.
+        Only kernels outside the group count, each of which could recompute the value instead of
+        reading it. Returns None if one of them cannot, so that the value must be in memory. With
+        `columns_only`, recomputation is limited to column reductions: the result is None unless
+        the only reader is a kernel of such reductions.
         """
         found: dict[Reader, list[Use]] = {}
         for use in self.uses[value]:

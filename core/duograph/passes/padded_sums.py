@@ -1,11 +1,11 @@
-"""Graph pass that replaces sums of zero-padded tensors by their concatenation.
+"""Graph pass that replaces a sum of zero-padded tensors by a concatenation of the tensors.
 
     %3 = pad_constant(%0, low=(0,), high=(2,), value=0)
     %4 = pad_constant(%1, low=(2,), high=(0,), value=0)    ->    %5 = concat(%0, %1, axis=0)
     %5 = add(%3, %4)
 
 The gradients of slices of one tensor add up to such a sum. The pass runs only above O0, because it
-can change the sign of a zero: an element -0.0 stays -0.0, but adding +0.0 would make it +0.0.
+can change the sign of a zero: the sum -0.0 + 0.0 is 0.0, but the concatenation keeps -0.0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`mstx`: ranges and marks that a user names, which appear in the traces of running profiles."""
+"""`mstx`: named ranges and marks of user code, which a profile that is running records."""
 
 from __future__ import annotations
 

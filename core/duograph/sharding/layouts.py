@@ -112,7 +112,8 @@ class StagePlacement(Placement):
     def part(self, whole: Sequence[int], rank: int) -> tuple[slice, ...]:
         """Return the index of what rank `rank` holds of a global tensor of shape `whole`.
 
-        Slices; False selects nothing of a 0-d tensor, as an array of shape (0,).
+        A rank of another stage holds nothing: its index is an empty slice, or False for a 0-d
+        tensor, which has no axis to slice.
         """
         if rank in self.ranks:
             return super().part(whole, rank)

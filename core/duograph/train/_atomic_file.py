@@ -63,10 +63,10 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _mode_of(path: str) -> int | None:
-    """Return the permission bits of an existing file, or None if it does not exist.
+    """Return the permission bits of a file or folder, or None if the path does not exist.
 
     Raises:
-        OSError: the path names something that is neither a file nor a folder, such as a pipe.
+        OSError: the path names something else, such as a pipe.
     """
     try:
         mode = os.stat(path).st_mode

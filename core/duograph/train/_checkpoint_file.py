@@ -66,7 +66,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[memoryview]:
 
 
 def _code(name: str, dtype: str) -> str:
-    """Return the safetensors name of a dtype; `name` is the entry's name, for messages.
+    """Return the safetensors name of a dtype; `name` is the checkpoint entry, for messages.
 
     Raises:
         CheckpointError: safetensors has no such dtype.

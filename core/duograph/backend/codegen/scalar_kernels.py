@@ -1,10 +1,12 @@
-"""Describes the elementwise kernel of each op with a `scalar` rule, for each dtype of its operands.
+"""Describes the elementwise kernel of each op that has a `scalar` rule, for each operand dtype.
+
+A `scalar` rule is the part of an op's definition that computes one element.
 
 A backend that compiles ahead of time generates all kernels (`scalar_kernels`); one that compiles on
 demand calls `scalar_kernel` for a single kernel. An attribute annotated `float` becomes a parameter
 of the kernel, in the dtype of its floating operands; a `DType` attribute becomes part of its name.
-`collapse` merges the axes of broadcast operands; `grain_of` says how many elements are worth a
-thread. Nothing here generates or compiles source.
+`collapse` merges the axes of broadcast operands; `grain_of` returns the smallest number of elements
+for which another thread pays. Nothing here generates or compiles source.
 """
 
 from __future__ import annotations

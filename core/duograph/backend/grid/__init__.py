@@ -2,25 +2,34 @@
 
 OpenCL, CUDA and similar systems differ in the syntax of kernels, in how kernels are built and in
 how they are launched; the algorithms are the same. A backend that builds on this package supplies
-two things, a language and a driver, and then has a kernel for each op and fused regions. This
+two things, a language and a driver; it then has kernels for all ops and for fused regions. This
 package must not open a device or depend on a vendor.
 
-1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file. The prelude defines,
-   as C source before every kernel: the types ``i8 .. u64, b8, f16, bf16, f32, f64``; ``DG_FN`` (an
-   inlined function), ``DG_KERNEL``, ``DG_GLOBAL``, ``DG_SHARED`` (qualifiers of a kernel, of device
-   memory, of the shared memory of a group), ``DG_RESTRICT``; ``DG_ITEM(d) DG_ITEMS(d) DG_PLACE(d)
-   DG_GROUP(d) DG_GROUPS(d)`` (along axis d: global work item id and their number, local id in the
-   group, group id and the number of groups; i64, local ids i32); ``DG_BARRIER()``;
-   ``DG_INDEPENDENT``, ``DG_ANY_ORDER`` (lines before loops; may be empty) and ``DG_ADD_TO(sum,
-   x)``; ``DG_PACK(T, N)`` (a structure with the member ``T v[N]``, aligned to its size or 16 bytes)
-   and ``DG_UNROLL`` (the line before a loop that must be unrolled); ``DG_TO_BF16(x, by)``,
-   ``DG_TO_F16`` and ``DG_FROM_F16`` (the device's conversion, or ``by(x)``); ``DG_SHUFFLE`` and
-   ``DG_OF_FIRST`` if the dialect `shuffles`, ``DG_SUBGROUP...`` if it has `subgroups`;
-   ``DG_PRODUCT_ERROR(a, b, p, by)`` if it is `single` (the error of the rounded product p, or
-   ``by(a, b, p)``); ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in
-   `prelude_c.h`; ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``, ``dg_atomic_claim_i32``.
-   `prelude_opencl.h` is the example. Nothing may be compiled with
-   contraction of ``a*b + c`` or with fast mathematics.
+1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file, which is put before
+   every kernel; `codegen/prelude_opencl.h` is the example. The prelude defines:
+
+   - types: ``i8 .. i64, u8 .. u64, b8, f16, bf16, f32, f64``
+   - qualifiers: ``DG_FN`` (an inlined function), ``DG_KERNEL``, ``DG_GLOBAL`` (device memory),
+     ``DG_SHARED`` (memory of a group), ``DG_RESTRICT``
+   - ids along axis d: ``DG_ITEM(d)`` of the work item in the grid, ``DG_PLACE(d)`` of the work item
+     in its group (i32, the others i64), ``DG_GROUP(d)`` of the group; ``DG_ITEMS(d)`` and
+     ``DG_GROUPS(d)``, the numbers of work items and groups; ``DG_BARRIER()``
+   - hints before a loop, which may be empty: ``DG_INDEPENDENT`` (no iteration depends on another),
+     ``DG_ANY_ORDER`` (the loop adds up a sum, in any order); ``DG_ADD_TO(sum, x)`` is the statement
+     ``sum += x`` of such a loop; ``DG_UNROLL`` (the loop must be unrolled)
+   - ``DG_PACK(T, N)``: a structure with the member ``T v[N]``, aligned to its size or 16 bytes
+   - conversions ``DG_TO_BF16(x, by)``, ``DG_TO_F16(x, by)`` and ``DG_FROM_F16(x, by)``: an
+     instruction of the device, or else a call of the function: ``by(x)``
+   - bits, arithmetic and libm: ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in
+     `prelude_c.h`
+   - atomics: ``dg_atomic_add_i32``, ``dg_atomic_add_u32``, ``dg_atomic_max_i32`` and
+     ``dg_atomic_claim_i32(p, x)``, which writes x if 0 is there and returns whether it did
+   - if the attribute `shuffles` of the dialect is set, ``DG_SHUFFLE`` and ``DG_OF_FIRST``; if
+     `subgroups` is, the macros that begin with ``DG_SUBGROUP``; if `single` is,
+     ``DG_PRODUCT_ERROR(a, b, p, by)``: ``a * b - p`` without rounding for the rounded product p, or
+     else ``by(a, b, p)``. `GridDialect` describes the three attributes.
+
+   No kernel may be compiled with contraction of ``a*b + c`` or with fast mathematics.
 2. **A driver**: a subclass of `GridDevice` (`device.py`): `build` a source, make a `launcher` of a
    kernel, allocate, copy in and out, synchronize; `Pool` (`memory.py`) may hold its buffers.
 
@@ -31,8 +40,8 @@ prepared call, or None if it has no kernel for these types. A device with a matm
 overrides `GridDevice.matmul`, which serves convolutions too.
 
 Launches are data: a builder of the table (`table.py`) returns a `Plan`, a list of launches, each
-with its source, the numbers of its buffers and its scalars. A test can therefore compile the
-kernels without a device.
+with its source, the indices of its buffers in the plan, and its scalars. A test can therefore
+compile the kernels without a device.
 
 Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel,
 shared arrays are declared at its head with constant sizes, and every work item of a group reaches

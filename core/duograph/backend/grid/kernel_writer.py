@@ -1,9 +1,9 @@
 """Writes the source of a kernel line by line, together with the arguments of its launch.
 
-The kernel builders of this package use `Kernel`. A source does not depend on sizes, so that one
-build serves all shapes: sizes and strides are arguments. Index arithmetic uses the C type `ix`,
-which has 32 bits if 32 bits suffice, because 64-bit divisions are slow on many devices. Nothing
-here builds or runs a kernel.
+The kernel builders of this package use `Kernel`. A source contains no sizes, so that one build
+serves all shapes: sizes and strides are arguments. The one exception is the width of the C type
+`ix` for indices: there are builds with 32 bits and with 64 bits, because 64-bit divisions are slow
+on many devices. Nothing here builds or runs a kernel.
 """
 
 from __future__ import annotations

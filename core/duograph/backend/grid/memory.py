@@ -89,13 +89,15 @@ class Pool:
         return Block(memory, size, self)
 
     def _exact(self, nbytes: int, what: str) -> int:
-        """Return the size to allocate for a buffer whose size class exceeds the largest buffer.
+        """Return the size to allocate for a request that cannot be rounded up to its size class.
 
-        The result is the requested size itself, at least 1.
+        The size class would exceed `largest`, the size of the largest buffer that the device can
+        allocate. The result is the requested size itself, at least 1. `what` begins the message of
+        an error.
 
         Raises:
-            DeviceMemoryError: the requested size exceeds the largest buffer, which has a limit of
-                its own below the pool's limit.
+            DeviceMemoryError: the request itself exceeds `largest`, and `largest` is below the
+                limit of the pool.
         """
         if nbytes <= self.largest or self.largest >= self.limit:
             return max(nbytes, 1)

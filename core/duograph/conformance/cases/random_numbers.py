@@ -1,4 +1,4 @@
-"""Conformance test cases of random ops, whose results depend only on the generator's state."""
+"""Conformance test cases of random ops; the same generator state must give the same results."""
 
 from __future__ import annotations
 

@@ -138,7 +138,10 @@ def _of_tensor(ev: Evaluation, owner: Tensor, name: str, node: Value) -> Value:
 
 
 def _record_missing(ev: Evaluation, owner: Tensor, name: str) -> None:
-    """Record that a tensor has no attribute `name`, neither itself nor by its class."""
+    """Record for the guards of the program that a tensor has no attribute `name`.
+
+    Neither the tensor nor its class has it. A later call compiles again if it has been added.
+    """
     ev.captures.class_attribute(type(owner), name)
     ev.captures.class_attribute(type(owner), "__getattr__")
     held = getattr(owner, "__dict__", None)

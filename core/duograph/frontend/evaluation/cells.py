@@ -1,8 +1,9 @@
 """Evaluates calls of Cells: their hooks, `construct`, custom `bprop`, and casts.
 
 `calls` and `evaluator` call this module. A Cell's `construct` is evaluated like any function, and
-so are the forward hooks of Cells inside the outermost one. Backward hooks of these Cells need
-gradients, which the graph does not compute; a function that calls such a Cell runs uncompiled. New
+so are the forward hooks of Cells inside the outermost one; those of the outermost Cell run in
+Python, before and after the compiled call. A backward hook of an inner Cell needs gradients, which
+the graph does not compute; a function that calls a Cell with such a hook runs uncompiled. New
 Parameters are refused, because compiled code cannot create state.
 """
 

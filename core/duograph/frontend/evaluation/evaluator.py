@@ -1,8 +1,9 @@
-"""The evaluator: an `Evaluation` with the operations that need the whole front end.
+"""The evaluator: an `Evaluation` that can also call functions, run statements and call Cells.
 
 `compiler.evaluate` makes one evaluator per attempt to compile a call. Code of the framework that
-runs at compile time reaches it as `builder.evaluation`. Importing this module fills the dispatch
-tables. An evaluator must not be used again after its attempt.
+runs at compile time reaches it as `builder.evaluation`. Importing this module imports all modules
+that register functions in the dispatch tables (syntax node -> function). An evaluator must not be
+used again after its attempt.
 """
 
 from __future__ import annotations

@@ -124,13 +124,13 @@ _ORDER_METHODS = ("__eq__", "__lt__", "__gt__", "__le__", "__ge__")
 
 
 def refuse_own_comparisons(ev: Evaluation, name: str, values: Value) -> None:
-    """Check that Python may compare nested values at compile time: no user's method decides.
+    """Refuse to compare nested values at compile time if that would call a method of the user.
 
-    `name` is the operation, such as "eq" or "__lt__".
+    Such a method may have effects, or read what changes between calls. `name` is the comparison,
+    such as "eq" or "__lt__".
 
     Raises:
-        NeedsValue: a value in a container has a comparison that the user wrote. It may have
-            effects, or read what changes between calls.
+        NeedsValue: the class of a value in a container defines this comparison in user code.
     """
     methods = _ORDER_METHODS if name in ORDERING else ("__eq__",)
     compared: dict[int, Value] = {}

@@ -426,9 +426,11 @@ class Join:
         return value
 
     def _result(self, value: GraphValue, k: int) -> Value:
-        """Return the placeholder for a graph value of branch k, made a result of the `switch`.
+        """Make a graph value of branch k a result of the `switch`, and return that result.
 
-        A value of an enclosing graph is returned unchanged.
+        The result is a placeholder: a graph value that stands for the output of the `switch` node
+        while the code after the branches is traced. A value of an enclosing graph is returned
+        unchanged.
         """
         builders = self.exports.builders
         if value._builder is not builders[k]:

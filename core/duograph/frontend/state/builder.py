@@ -195,7 +195,7 @@ class StagedBuilder(GraphBuilder):
         self.evaluation.check_hash(tensor)
 
     def look_at(self, value: Tensor) -> None:
-        """Record an eager tensor's data as a constant, before code at compile time reads them."""
+        """Make an eager tensor's data a constant of the program: compile-time code reads them."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:

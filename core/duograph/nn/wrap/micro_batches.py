@@ -50,7 +50,7 @@ class _Parts(Cell):
         return found
 
     def run_part(self, i: int, inputs: tuple[object, ...]) -> Any:
-        """Return the result of the network for part `i` of the inputs."""
+        """Return the result of the network for micro-batch `i`: slices of inputs along axis 0."""
         return self.network(*[_part(value, i, self.micro_size) for value in inputs])
 
 
