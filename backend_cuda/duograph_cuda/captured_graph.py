@@ -247,9 +247,10 @@ class Captured:
         self.arena = self.trace = None
 
     def _states(self) -> dict[int, Memory]:
-        """Return the handles of updated parameters (states) that something still refers to.
+        """Return the last call's handles of updated parameters (states) that are still in use.
 
-        They are the handles that the last call returned, by the position of the parameter.
+        They are in a dict by the position of the parameter. A handle is in use if some object still
+        refers to it.
         """
         return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
 

@@ -34,7 +34,7 @@ MOST_CALLS = 20
 
 
 def wanted() -> bool:
-    """Return whether the user has switched measured choices on, by DUOGRAPH_CUDA_TUNE=1."""
+    """Return whether kernels are chosen by timing them, as DUOGRAPH_CUDA_TUNE=1 requests."""
     return os.environ.get("DUOGRAPH_CUDA_TUNE", "0") == "1"
 
 

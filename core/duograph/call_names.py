@@ -91,7 +91,7 @@ _states: weakref.WeakKeyDictionary[DuographError, State] = weakref.WeakKeyDictio
 
 
 def state_of(error: DuographError) -> State:
-    """Return the state of an error, which lives as long as the error."""
+    """Return what is recorded about an error so far; the record lives as long as the error."""
     found = _states.get(error)
     if found is None:
         found = _states[error] = State()

@@ -66,7 +66,11 @@ class Request(ABC):
 
 
 class DeviceOperation(Protocol):
-    """Interface of the collective operation to which a transfer on the device belongs."""
+    """What a transfer between device memories asks of the collective operation that it is part of.
+
+    `where` describes the operation for messages; `late` returns the error to raise if it has not
+    ended after so many seconds.
+    """
 
     def where(self) -> str: ...
 

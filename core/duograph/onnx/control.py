@@ -134,7 +134,7 @@ def _at_run_time(
 
 
 def _truth(value: object) -> Tensor:
-    """Convert a condition (True, an array or a Tensor of one element) to a 0-d Tensor."""
+    """Convert a condition to a 0-d Tensor: True, or an array or a Tensor of one element."""
     if value is True:
         return Tensor(np.array(True))
     return (

@@ -331,8 +331,8 @@ def _(
 def _overlap(top: Array, bottom: Array, i: int, j: int) -> float:
     """Return the intersection over union of the boxes number i and j.
 
-    `top` and `bottom` (n, 2) hold the corner with the smallest and with the largest coordinates of
-    all boxes.
+    `top` and `bottom` (n, 2) hold the corner of each box with the smallest coordinates, and the one
+    with the largest.
     """
     sides = np.maximum(np.minimum(bottom[i], bottom[j]) - np.maximum(top[i], top[j]), 0)
     both = float(np.prod(sides))

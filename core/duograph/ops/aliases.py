@@ -1,4 +1,4 @@
-"""Older names of elementwise functions, and primitive classes with constructor arguments.
+"""Older names of elementwise functions, and those of their Primitive classes that have arguments.
 
 Users of MindSpore's older names call them. Each name computes exactly what the current name does.
 """

@@ -1,4 +1,4 @@
-"""Random functions that fill a tensor in place, or draw from its values.
+"""Random functions that fill a tensor in place, or that take probabilities or scores from it.
 
 Users call them as methods or functions. The numbers come from `random`, so that they are the same
 on every device.

@@ -87,7 +87,7 @@ def _programs(data: Data) -> Iterator[str]:
 
 
 def _graph(graph: Data, data: Data, times: Mapping[str, float] | None = None) -> Iterator[str]:
-    """Yield the lines of a graph; `times` has the seconds of nodes by their positions."""
+    """Yield the lines of a graph's listing; `times` maps positions of nodes to seconds."""
     for k, (type_, name, kind) in enumerate(graph["p"]):
         yield f"%{k}: {type_}" + (f" = {kind} {name}" if name else "")
     for at, node in enumerate(graph["n"]):

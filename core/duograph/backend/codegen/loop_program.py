@@ -380,7 +380,7 @@ class Finish(NamedTuple):
 class Take(NamedTuple):
     """Kernel statement that combines a value into an accumulator, in the order of the loop.
 
-    It is part of a loop's body. `combine` emits the source of the combination; `source` is the
+    It is part of a loop's body. `combine` emits the code that combines; `source` is the
     value's variable, `target` the accumulator.
     """
 

@@ -78,7 +78,7 @@ def items_at_end(
 ) -> Value:
     """Return a list, tuple or dict with its tensors' values as they are at the end of a branch.
 
-    Returns `value` itself if its items are the same objects in the same order.
+    Returns `value` itself if the rebuilt items would be its present items, in the same order.
 
     Args:
         ev: the evaluation.

@@ -112,7 +112,10 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
 def _backward_graph(
     backward: StagedBuilder, outer: Sequence[int], n: int, grads: Sequence[Value]
 ) -> Graph:
-    """Return the graph of a `bprop`, whose parameters match those of the graph of `construct`.
+    """Return the graph of a `bprop`.
+
+    Its parameters are the inputs of `construct`, then the values of `outer`, as in the graph of
+    `construct`; the other parameters of the `bprop` (the output and its cotangent) follow.
 
     Args:
         backward: the builder of the `bprop`.

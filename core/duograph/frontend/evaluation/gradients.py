@@ -341,7 +341,8 @@ def _differentiated_outputs(
 
     Raises:
         GradientError: the result has no tensor.
-        UnsupportedSyntaxError: Python computes the result.
+        UnsupportedSyntaxError: a graph node that calls Python code computes the result, which has
+            no gradient.
     """
     main = main_result(fn, result) if has_aux else result
     with child.current():

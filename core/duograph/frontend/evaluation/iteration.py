@@ -58,10 +58,10 @@ def iterate(ev: Evaluation, items: Value) -> Value:
 
 
 def iterate_sized(ev: Evaluation, items: Value) -> Value:
-    """Return a Python iterator as `iterate` does, for callers such as `list` that ask for a size.
+    """Return a Python iterator as `iterate` does, and ask for a size as `list` and others do.
 
-    They call `__len__`, or else `__length_hint__`, after `__iter__`, to reserve memory. The answer
-    changes nothing, but the user's method may have effects or raise an error.
+    This calls the user's `__len__`, or else `__length_hint__`, after `__iter__`. Python does so to
+    reserve memory: the answer changes nothing, but the method may have effects or raise an error.
     """
     found = iterate(ev, items)
     for name in ("__len__", "__length_hint__"):

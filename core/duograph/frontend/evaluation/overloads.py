@@ -165,7 +165,7 @@ def _without_method(
 
 
 def _sequence_method(owner: Value, name: str) -> Value:
-    """Return a method of a sequence's class, or the one it has instead of a method in place."""
+    """Return a method of a sequence's class; if it lacks `__iadd__`, say, its `__add__`."""
     return getattr(type(owner), name, None) or getattr(type(owner), name.replace("__i", "__"))
 
 

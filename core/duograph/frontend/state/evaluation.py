@@ -169,9 +169,10 @@ class Evaluation:
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a node that stores a tensor's new value in its Python object, if there is one.
+        """Append a node that stores a tensor's new value in the Python Tensor that stands for it.
 
-        Python code that an earlier graph node ran may hold such an object.
+        Nothing is appended if there is none. An earlier graph node that ran Python code may have
+        passed it such a Tensor, which the code may have kept.
         """
         raise NotImplementedError
 

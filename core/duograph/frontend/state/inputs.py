@@ -239,7 +239,7 @@ class GraphInputs:
         return self._root.tensor(found._id)
 
     def forget(self, n_types: int) -> None:
-        """Undo a branch: remove the graph inputs whose parameter ids are `n_types` or higher."""
+        """Remove the graph inputs that an abandoned branch added: ids of `n_types` or higher."""
         kept = [i for i, p in enumerate(self._root.params) if p < n_types]
         self.entries = [self.entries[i] for i in kept]
         self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}

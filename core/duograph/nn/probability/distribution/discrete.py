@@ -1,7 +1,7 @@
 """Distributions of whole numbers: Bernoulli, Geometric, Poisson, Categorical.
 
 Users call them through the functions of `Distribution`, which resolves the parameters. Values are
-rounded down before a distribution function is evaluated, because it is a step function.
+rounded down before a cumulative distribution function is evaluated, because it is a step function.
 """
 
 from __future__ import annotations
