@@ -56,9 +56,9 @@ def hide_own_frames(error: BaseException, located: bool = False) -> None:
     """Remove the framework's frames from an error's traceback.
 
     It is called where the error leaves the framework, and does nothing if DUOGRAPH_TRACEBACK=full
-    or the logging level debug asks for all frames. If no frame of the user would remain, only the
-    frames of duograph's own errors, and of errors whose message has a location (`located`), are
-    removed. An error of Python then keeps them, because `call_errors` may still explain it.
+    or the logging level debug asks for all frames. If no frame of the user would remain, an
+    error of Python keeps all frames, because `call_errors` may still explain it; an error of
+    duograph, and one whose message has a location (`located`), loses them all the same.
     """
     if error.__traceback__ is None or _wants_all():
         return

@@ -332,7 +332,7 @@ def _times(
     """Return a dict: position of a node, as text -> seconds of its kernels in one run.
 
     The seconds are the median of several runs. `handles` are the inputs of the runs. The dict is
-    empty for a program that raises an error, such as that for an index out of range.
+    empty if a run raises an error, such as that for an index out of range.
     """
     nodes = _by_attributes(graph)
     runs: list[dict[int, float]] = []

@@ -43,8 +43,8 @@ _NUMBERS = (int, float, bool, str, type(None), DType)
 def _places_in(graph: Graph) -> _Places:
     """Return the types and nodes of a graph in which symbols may occur.
 
-    A node with a sub-graph is always among them, so symbols in sub-graphs are found when the node
-    is copied.
+    A node with a sub-graph is always among them: when it is copied, so that symbols can be
+    replaced, its sub-graph is treated in the same way.
     """
     types = [
         i for i, t in enumerate(graph.types) if isinstance(t, TensorType) and symbols_in(t.shape)

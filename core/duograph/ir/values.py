@@ -71,7 +71,10 @@ class HostValue:
 
 
 class GraphObject(HostValue):
-    """A symbolic Python object, known only when the graph runs; only Python calls can use it."""
+    """A Python object that is known only when the graph runs.
+
+    It can only be passed to Python functions that the graph calls.
+    """
 
     __slots__ = ()
     __lt__ = __le__ = __gt__ = __ge__ = __copy__ = __deepcopy__ = HostValue._unknown

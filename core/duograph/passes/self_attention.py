@@ -79,9 +79,9 @@ def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[object, ...
 def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
     """Return how many attention heads a projection has, as attributes of `self_attention`, or None.
 
-    The attribute `heads` counts query heads; `own` counts those of the key, and also of the value.
-    `found` is a match of the patterns of `_parts(op)`. The result is None unless query, key and
-    value are adjacent slices that make up the whole projection.
+    The attribute `heads` is the number of query heads; `own` is that of key heads and that of value
+    heads, which are equal. `found` is a match of the patterns of `_parts(op)`. The result is None
+    unless query, key and value are adjacent slices that make up the whole projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)

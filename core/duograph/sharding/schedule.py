@@ -122,7 +122,10 @@ def _can_start(unit: Unit, count: int, ends: dict[Unit, int]) -> bool:
 
 
 def _start(unit: Unit, count: int, ends: dict[Unit, int], free: int) -> int:
-    """Return when a pass starts on a stage that is free from time `free` on."""
+    """Return the time at which the forward or backward pass `unit` starts on its stage.
+
+    The stage is free from time `free` on; `ends` has the ends of the passes that `unit` needs.
+    """
     return max([free, *(ends[need] for need in _needs(unit, count))])
 
 

@@ -1,7 +1,8 @@
 """Makes objects of the user's classes in compiled code.
 
 `calls` calls `make_object` where a class is called. An `__init__` or `__new__` that the user wrote
-is evaluated from source, and so is what the generated `__init__` of a dataclass calls.
+is evaluated from source, and so are the `__post_init__` and the default factories that the
+generated `__init__` of a dataclass calls.
 """
 
 from __future__ import annotations
