@@ -13,11 +13,12 @@ from duograph.conformance import report
 from duograph.conformance.case import Make, OpCase, Sample, unary
 from duograph.conformance.cases import all_cases, families
 from duograph.conformance.check import call_text, difference
+from duograph.conformance.compare import difference_of
 from duograph.conformance.gradient import Problem, against_differences
 from duograph.conformance.oracle import on_oracle
 from duograph.conformance.session import Session
 from duograph.conformance.tolerance import EXACT, FORWARD, Tolerance, forward_tolerance
-from duograph.dtype import ALL, STORAGE, float32, float64
+from duograph.dtype import ALL, STORAGE, bfloat16, float16, float32, float64
 from duograph.op import OPS
 from duograph.op_tables import rules_changed
 from duograph.version import OWN
@@ -280,3 +281,24 @@ def test_a_sampled_quick_run_has_every_case_in_one_dtype():
     for which in (Session.gradient, Session.compiled_gradient, Session.errors):
         assert which(sampled) == which(quick)
     assert len(sampled.regions()[1]) * 2 == pytest.approx(len(quick.regions()[1]), abs=1)
+
+
+# What two results of one element have, and the tolerance with which they are equal.
+NEARLY = [
+    ((1.0, 1.0), None, True),
+    ((1.0, 1.0078125), None, False),  # neighbours in bfloat16
+    ((1.0, 1.0078125), 2e-2, True),
+    ((1.0, 1.5), 2e-2, False),
+    ((np.nan, np.nan), None, True),
+    ((np.nan, 1.0), 2e-2, False),
+    ((np.inf, np.inf), 2e-2, True),
+    ((0.0, -0.0), None, False),
+    ((0.0, -0.0), 0, True),
+]
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float16, float32, float64], ids=str)
+@pytest.mark.parametrize(("values", "near", "equal"), NEARLY, ids=str)
+def test_results_are_compared_in_every_floating_dtype(values, near, equal, dtype):
+    a, b = (np.array([v, 2.0]).astype(dtype.np) for v in values)
+    assert (difference_of(a, b, "a and b", near) is None) == equal

@@ -127,6 +127,34 @@ def test_fused_chain_rounds_like_single_ops(dtype):
     np.testing.assert_array_equal(want.asnumpy(), got.asnumpy())
 
 
+# Programs with numbers that float16 and bfloat16 hold only rounded.
+WITH_NUMBERS = {
+    "a factor": lambda x: (x + x) * 0.3,
+    "a term and a quotient": lambda x: (x - 0.7) / 0.7,
+    "a limit": lambda x: ops.clip(x * 2, -0.3, 0.7) + x,
+    "a comparison": lambda x: ops.where(x * 1 > 0.3, x * 0.1, 0.7),
+    "a power": lambda x: (ops.abs(x) + 1) ** 0.3,
+    "a full tensor": lambda x: x + ops.full_like(x, 0.3) * x,
+    "a size": lambda x: (x + 0.3) * (1 / x.shape[0]),
+    "inside one op": lambda x: ops.leaky_relu(x + x, 0.3),
+}
+
+
+@pytest.mark.parametrize("level", ["O1", "O2"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_numbers_are_rounded_as_in_single_ops(name, dtype, level):
+    """A number in a fused chain is rounded to the dtype of the tensor that it stands for."""
+    function = WITH_NUMBERS[name]
+    compiled = ms.jit(function, jit_level=level)
+    for rows in (33, 7, 12):  # a size becomes symbolic
+        values = np.random.default_rng(1).uniform(-2, 2, (rows, 7)).astype(np.float32)
+        x = Tensor(values).astype(getattr(ms, dtype))
+        np.testing.assert_array_equal(
+            compiled(x).asnumpy().astype(np.float32), function(x).asnumpy().astype(np.float32)
+        )
+
+
 @pytest.mark.parametrize("level", ["O0", "O1", "O2", ""])
 def test_a_training_step_at_every_level(level):
     class Net(nn.Cell):

@@ -125,8 +125,11 @@ The Template device of duograph.
 pip install --editable .
 duograph devices
 pytest --pyargs duograph.conformance --device Template --quick
-pytest --pyargs duograph.conformance --device Template --conformance-html=template.html
+pytest --pyargs duograph.conformance --device Template --report results
 ```
+
+The last command writes the matrix of results, `results/Template.html`, and every result as data,
+`results/Template.json`.
 
 `duograph_template/__init__.py` has the plugin's hook. `duograph_template/backend.py` has
 the device: 30 kernels and copies to and from the host, which is all that a backend needs.

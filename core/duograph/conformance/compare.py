@@ -128,6 +128,8 @@ def _array_difference(a: Array, b: Array, where: str, near: float | None) -> str
         return f"{where}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
     if a.tobytes() == b.tobytes():
         return None
+    if a.dtype.kind == "V":  # bfloat16: NumPy does not know that it is a floating dtype
+        a, b = a.astype(np.float32), b.astype(np.float32)
     same = a == b
     if a.dtype.kind == "f" and near is None:
         same = same & (np.signbit(a) == np.signbit(b))

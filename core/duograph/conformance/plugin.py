@@ -73,9 +73,15 @@ def pytest_load_initial_conftests(
         "--dtypes", metavar="NAMES", help="test only these dtypes, such as float16,complex64"
     )
     group.addoption(
-        "--conformance-html", metavar="FILE", help="write the matrix of results to a web page"
+        "--conformance-html",
+        metavar="FILE",
+        help="write the web page of --report alone, at the end, to this file",
     )
-    group.addoption("--conformance-json", metavar="FILE", help="write every result to a JSON file")
+    group.addoption(
+        "--conformance-json",
+        metavar="FILE",
+        help="write the results of --report alone, at the end, to this file",
+    )
     group.addoption(
         "--report",
         metavar="FOLDER",

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
+import numpy as np
+
 from ...dims import as_float, as_integer, is_symbolic
 from ...dtype import (
     DType,
@@ -150,13 +152,18 @@ class Expr:
 def constant(value: Number, dtype: DType) -> Expr:
     """Return a constant node for a Python number, converted to the Python type that fits the dtype.
 
-    For the dtypes float16 and bfloat16 the node has dtype float32 (`compute_dtype`). A number that
-    is computed from sizes stays symbolic.
+    For the dtypes float16 and bfloat16 the number is rounded to them, as in a tensor that holds it,
+    and the node has dtype float32 (`compute_dtype`). A number that is computed from sizes stays
+    symbolic.
     """
-    dtype = compute_dtype(dtype)
+    stored, dtype = dtype, compute_dtype(dtype)
     if is_symbolic(value) and (dtype.is_floating or dtype.is_integer):
         kept = as_float(value) if dtype.is_floating else as_integer(value)
-        return Expr("const", dtype, (), kept)
+        made = Expr("const", dtype, (), kept)
+        return made if stored is dtype else Expr("cast", dtype, (made,), stored)
+    if stored is not dtype:
+        with np.errstate(over="ignore"):
+            value = float(np.float64(value).astype(stored.np))  # type: ignore[arg-type]
     if dtype is bool_:
         value = bool(value)
     elif dtype.is_integer:

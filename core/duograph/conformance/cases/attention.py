@@ -17,7 +17,7 @@ from ...ops.attention import (
 )
 from ...ops.attention_functions import flash_attention_score
 from ..case import Array, Bad, Make, OpCase, Sample
-from .windows import wide
+from .convolution import wide
 
 ALL = (-99, 99)
 CAUSAL = (-99, 0)

@@ -17,8 +17,8 @@ from ...ops.detection import (
 )
 from ...ops.grid_sampling import grid_sample
 from ...ops.nn_functions import embedding, resize_by
-from ..case import Array, Bad, Make, OpCase, Sample
-from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
+from ..case import ROWS, Array, Bad, Make, OpCase, Sample
+from .convolution import GRAD_TOL, NO_POINT, TOL, WHY, wide
 
 INTEGERS = np.ones((1, 2, 2, 2), np.int64)
 WHOLE = np.ones((1, 4), np.int64)

@@ -22,8 +22,8 @@ from ...ops.normalization import (
     lrn,
     rms_norm,
 )
-from ..case import Array, Bad, Make, OpCase, Sample
-from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
+from ..case import ROWS, Array, Bad, Make, OpCase, Sample
+from .convolution import GRAD_TOL, NO_POINT, TOL, WHY, wide
 
 
 def layer_norms(make: Make) -> Iterator[Sample]:
