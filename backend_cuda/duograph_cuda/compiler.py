@@ -16,6 +16,8 @@ from typing import Any
 from duograph.backend import disk_cache
 from duograph.errors import DeviceError
 
+from .kernel_parameters import parameter_sizes
+
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 
 # Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels
@@ -51,6 +53,10 @@ class Compiler:
     def describe(self) -> str:
         """Describe the CUDA C++ compiler in one line, for `duograph devices`."""
         raise NotImplementedError(f"{type(self).__name__}: has no describe()")
+
+    def parameters(self, image: bytes, name: str) -> tuple[int, ...] | None:
+        """Return the sizes in bytes of the parameters of kernel `name`; None if unknown."""
+        return parameter_sizes(image, name)
 
     def image(self, source: str) -> bytes:
         """Compile CUDA C++ source, or load its image from the disk cache; return the image.

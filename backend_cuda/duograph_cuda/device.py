@@ -604,6 +604,7 @@ class CudaDevice(GridDevice):
                 f"{GRID_LIMITS} blocks of "
                 f"{BLOCK_LIMIT} threads"
             )
+        self._check_parameters(module, name, buffers, scalars)
         loaded = module.load()
         function = self.checked(name, "cuModuleGetFunction", loaded.handle, name.encode())
         raw = b"".join([np.array(v, dtype.np).tobytes().ljust(8, b"\0") for dtype, v in scalars])
@@ -611,6 +612,29 @@ class CudaDevice(GridDevice):
         return Kernel(
             self.gate, int(function), blocks, threads, 0, buffers, raw, name, loaded
         ).launch
+
+    def _check_parameters(
+        self, module: Module, name: str, buffers: int, scalars: Sequence[Scalar]
+    ) -> None:
+        """Raise DeviceError if a kernel has other parameters than a launch passes.
+
+        The driver would read arguments that nobody wrote. Nothing is compared if the compiled image
+        does not tell the parameters.
+        """
+        sizes = self.compile.parameters(module.image, name)
+        if sizes is None:
+            return
+        wanted = [(8, "a pointer")] * buffers + [(d.itemsize, d.name) for d, _ in scalars]
+        if len(sizes) != len(wanted):
+            raise DeviceError(
+                f"{name}: the kernel has {len(sizes)} parameters; wanted {len(wanted)}"
+            )
+        for k, (got, (nbytes, kind)) in enumerate(zip(sizes, wanted)):
+            if got != nbytes:
+                raise DeviceError(
+                    f"{name}: parameter {k} of the kernel has {got} bytes; wanted the {nbytes} of "
+                    f"{kind}"
+                )
 
     def computing(self, run: Callable[..., None], nbytes: int, what: str) -> Callable[..., Memory]:
         kernel = getattr(run, "__self__", None)

@@ -25,7 +25,7 @@ LAYERS = [
     ("_startup", "_locks", "_cores", "polynomials", "dims", "size_code", "scopes", "sizes",
      "dtype", "errors", "symbol", "option_rows", "option_training", "option_table",
      "option_checks", "launched",
-     "runtime_state", "call_cache", "context", "tracebacks", "call_names",
+     "runtime_state", "call_cache", "context", "tracebacks", "error_notes", "call_names",
      "advice", "compat", "log", "version", "pages", "status_line"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing", "initial_values",
      "recorded_tensors", "tensor_class"),

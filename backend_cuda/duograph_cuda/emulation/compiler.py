@@ -99,6 +99,12 @@ class HostCompiler(Compiler):
         exports = "".join(f"DG_EXPORT({name})\n" for name in dict.fromkeys(_KERNEL.findall(source)))
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
+    def parameters(self, image: bytes, name: str) -> tuple[int, ...] | None:
+        # a constant of shim.h: a text with the name, the number of parameters, their sizes
+        head = b"parameters of " + name.encode() + b"\0"
+        at = image.find(head) + len(head)
+        return None if at < len(head) else tuple(image[at + 1 : at + 1 + image[at]])
+
     def machine(self) -> bytes:
         """Return the bytes of the C++ library that runs emulated kernels (machine.cpp).
 

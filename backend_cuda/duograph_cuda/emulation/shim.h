@@ -205,7 +205,16 @@ template <class... A> DG_SHIM void dg_run(void (*kernel)(A...), void **args) {
     dg_call(kernel, args, typename dg_count<sizeof...(A)>::all());
 }
 template <class... A> constexpr int dg_arity(void (*)(A...)) { return sizeof...(A); }
+// The sizes of a kernel's parameters, at most 255, which HostCompiler.parameters finds behind a text.
+template <int N> struct dg_sizes { unsigned char count, sizes[N + 1]; };
+template <class... A> constexpr dg_sizes<sizeof...(A)> dg_sizes_of(void (*)(A...)) {
+    return {sizeof...(A), {(unsigned char)(sizeof(A) < 255 ? sizeof(A) : 255)..., 0}};
+}
 #define DG_EXPORT(name)                                                                                      \
+    extern "C" const struct {                                                                                \
+        char text[sizeof "parameters of " #name];                                                            \
+        dg_sizes<dg_arity(&name)> sizes;                                                                     \
+    } dg_parameters_##name = {"parameters of " #name, dg_sizes_of(&name)};                                   \
     static void dg_run_##name(void **args) { dg_run(&name, args); }                                          \
     extern "C" dg_kernel dg_kernel_##name = {dg_run_##name, __start_dg_shared, __stop_dg_shared,              \
                                              __start_dg_waits, __stop_dg_waits, &dg_this, dg_arity(&name)};

@@ -16,6 +16,7 @@ from ..backend import observers
 from ..backend.protocol import Handle
 from ..errors import GradientError, MissingRuleError
 from ..execution.executable import Executable
+from ..execution.kernel_failures import name_graph
 from ..execution.lower import lower, lower_program
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
@@ -110,6 +111,10 @@ class GraphPlan:
         self._other_fast = self.fast
         _plans.add(self)
 
+    def failed(self, error: Exception) -> None:
+        """Say in an error that `fast` raised which gradient it was to compute."""
+        name_graph(error, self.full.backward, self.device, self.name)
+
     def _lower_and_call(self, *handles: Handle) -> Handle:
         """Lower the backward graph, store the function as `fast`, call it and return its results.
 
@@ -171,7 +176,11 @@ class GraphPlan:
         else:
             if node.deep:
                 residuals = [r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals]
-            found = executable.form.run(*residuals, *given)
+            try:
+                found = executable.form.run(*residuals, *given)
+            except Exception as error:
+                name_graph(error, lin.backward, self.device, self.name)
+                raise
         wrt = lin.wrt
         if len(wrt) == len(node.parents):
             return found
@@ -272,6 +281,9 @@ class PythonPlan:
         self.fast_index: int | None = None
         self.fast_wrt: tuple[int, ...] = ()
         self.continues_sums = False
+
+    def failed(self, error: Exception) -> None:
+        """Leave an error of the user's function as it is."""
 
     def run(
         self,

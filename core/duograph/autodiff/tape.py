@@ -150,6 +150,9 @@ class Plan(Protocol):
     fast_wrt: tuple[int, ...]
     continues_sums: bool
 
+    def failed(self, error: Exception) -> None:
+        """Say in an error that `fast` raised what it was to compute."""
+
     def run(
         self,
         node: Node,
@@ -333,7 +336,11 @@ def backward(
             parents: tuple[Any, ...] = edge.parents
             call = plan.fast
             if call is not None and fast and not edge.deep:
-                found = call(*edge.residuals, value)
+                try:
+                    found = call(*edge.residuals, value)
+                except Exception as error:
+                    plan.failed(error)
+                    raise
                 if plan.fast_index is not None:
                     give(parents[plan.fast_index], found)
                 else:

@@ -21,6 +21,7 @@ from ..backend.prepared import Handle, HandleFunction
 from ..errors import IndexRangeError
 from ..execution.cached_values import CachedValues
 from ..execution.executable import Executable
+from ..execution.kernel_failures import name_graph
 from ..execution.lower import Optimised, lower_program
 from ..execution.ownership import owns_buffer
 from ..execution.source_spans import source_of
@@ -558,8 +559,10 @@ class CompiledProgram:
     def locate(self, error: Exception, handles: Sequence[Handle]) -> None:
         """Add the user's source line to an error that a run of the program raised.
 
-        `handles` are the inputs of that run.
+        An unexpected error of a kernel also gets a note with the op. `handles` are the inputs of
+        that run.
         """
+        name_graph(error, self.graph, self.device)
         spans = source_of(error)
         if spans is None and isinstance(error, IndexRangeError) and not self.effects:
             spans = self._spans_of(error, handles)

@@ -145,11 +145,23 @@ class JitFunction:
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
                 pass  # the long route repeats the call, so that the error has the source line
+            except Exception as error:
+                self._locate(error, args)
+                raise
         try:
             return self.long_call(args, kwargs)
         except Exception as error:
             hide_own_frames(error)
             raise
+
+    def _locate(self, error: Exception, args: Args) -> None:
+        """Add the op and the user's source line to an error of a kernel on the fast route."""
+        found = self._own.quick.get(tuple([x._type for x in args]))
+        if found is not None:
+            found[0].program.locate(error, [x._buf for x in args])
+        if _is_outermost():
+            forget_marks(error)
+        hide_own_frames(error)
 
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
         """Call the compiled function with all checks on the arguments and captured values.

@@ -9,6 +9,7 @@ here may read the values of tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from ..op import Op
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
+from .kernel_failures import name_graph
 from .lower import lower
 
 __all__ = ["TensorCall", "eager_call", "graph_call"]
@@ -154,6 +156,9 @@ class _OperandPlan:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
         self.devices: tuple[Device, ...] = (type_.committed_device,)
 
+    def failed(self, error: Exception) -> None:
+        """Do nothing: there is no function `fast` that could raise an error."""
+
     def run(
         self,
         node: Node,
@@ -193,14 +198,18 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
     kernel = lower(graph, device, links=len(graph.nodes) > 2)
     out_types = tuple(_type(graph, i).on(device) for i in graph.outputs)
     here = _present(types)
-    tensor_class = Tensor
+    failed = partial(name_graph, graph=graph, device=device)
     if graph.single:
         (out_type,) = out_types
         if here is None and len(types) == 2:
 
             def binary(a: Tensor, b: Tensor) -> Tensor:
-                t = _new(tensor_class)
-                t._buf = kernel(a._buf, b._buf)
+                t = _new(Tensor)
+                try:
+                    t._buf = kernel(a._buf, b._buf)
+                except Exception as error:
+                    failed(error)
+                    raise
                 t._type = out_type
                 return t
 
@@ -208,16 +217,24 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
         if here is None and len(types) == 1:
 
             def unary(a: Tensor) -> Tensor:
-                t = _new(tensor_class)
-                t._buf = kernel(a._buf)
+                t = _new(Tensor)
+                try:
+                    t._buf = kernel(a._buf)
+                except Exception as error:
+                    failed(error)
+                    raise
                 t._type = out_type
                 return t
 
             return unary
 
         def call(*operands: Tensor) -> Tensor:
-            t = _new(tensor_class)
-            t._buf = kernel(*[x._buf for x in operands if x is not None])
+            t = _new(Tensor)
+            try:
+                t._buf = kernel(*[x._buf for x in operands if x is not None])
+            except Exception as error:
+                failed(error)
+                raise
             t._type = out_type
             return t
 
@@ -227,7 +244,11 @@ def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device)
     text = f"{' and '.join(dict.fromkeys([n.op.name for n in graph.nodes]))} on {device}"
 
     def several(*operands: Tensor) -> tuple[Tensor, ...]:
-        handles = kernel(*[x._buf for x in operands if x is not None])
+        try:
+            handles = kernel(*[x._buf for x in operands if x is not None])
+        except Exception as error:
+            failed(error)
+            raise
         return tuple([make(t, h) for t, h in zip(out_types, as_many(handles, count, text))])
 
     return several
@@ -265,6 +286,7 @@ class _Recording:
         forward = plan.full.forward
         self.plan = plan
         self.kernel = lower(forward, device)
+        self.failed = partial(name_graph, graph=graph, device=device)
         n_params = graph.n_params
         positions = {i: n_params + k for k, i in reversed(list(enumerate(forward.outputs)))}
         self.pick = _pick([i if i < n_params else positions[i] for i in plan.full.residuals])
@@ -307,14 +329,18 @@ def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
     """
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types
-    tensor_class = Tensor
+    failed = recording.failed
 
     def unary(a: Tensor) -> Tensor:
         if not runtime_state.derivatives:
             return plain(a)
         buf = a._buf
-        out = kernel(buf)
-        t = _new(tensor_class)
+        try:
+            out = kernel(buf)
+        except Exception as error:
+            failed(error)
+            raise
+        t = _new(Tensor)
         t._buf = out
         t._type = out_type
         edge = a._edge
@@ -331,15 +357,19 @@ def _recorded_binary(recording: _Recording, plain: TensorCall) -> TensorCall:
     plan, kernel, pick = recording.plan, recording.kernel, recording.pick
     (out_type,) = recording.result_types
     first, second = recording.recorded
-    tensor_class = Tensor
+    failed = recording.failed
 
     def binary(a: Tensor, b: Tensor) -> Tensor:
         if not runtime_state.derivatives:
             return plain(a, b)
         x = a._buf
         y = b._buf
-        out = kernel(x, y)
-        t = _new(tensor_class)
+        try:
+            out = kernel(x, y)
+        except Exception as error:
+            failed(error)
+            raise
+        t = _new(Tensor)
         t._buf = out
         t._type = out_type
         edge = other = None
@@ -363,14 +393,18 @@ def _recorded_general(recording: _Recording, plain: TensorCall) -> TensorCall:
     present, result_types = recording.present, recording.result_types
     single, forward_single = recording.single, recording.forward_single
     recorded = tuple(i for i, r in enumerate(recording.recorded) if r)
-    make = Tensor._make
+    failed, make = recording.failed, Tensor._make
 
     def call(*operands: Any) -> Result:
         if not runtime_state.derivatives:
             return plain(*operands)
         given = operands if present is None else [operands[i] for i in present]
         handles = tuple([x._buf for x in given])
-        found = kernel(*handles)
+        try:
+            found = kernel(*handles)
+        except Exception as error:
+            failed(error)
+            raise
         if forward_single:
             found = (found,)
         edges: list[Edge | None] = [None] * len(operands)
@@ -412,6 +446,7 @@ def _deep_call(
     if not lin.wrt:
         return plain
     kernel = lower(graph, device)
+    failed = partial(name_graph, graph=graph, device=device)
     n_params = graph.n_params
     where = {i: k for k, i in enumerate(lin.forward.outputs)}
     out_types = tuple(_type(graph, i).on(device, 2) for i in graph.outputs)
@@ -422,7 +457,11 @@ def _deep_call(
         if not runtime_state.derivatives:
             return plain(*operands)
         given = [x for x in operands if x is not None]
-        found = kernel(*[x._buf for x in given])
+        try:
+            found = kernel(*[x._buf for x in given])
+        except Exception as error:
+            failed(error)
+            raise
         handles = (found,) if single else found
         residuals: list[Tensor | OwnResult] = []
         for i in lin.residuals:

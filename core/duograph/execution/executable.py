@@ -14,6 +14,8 @@ from ..backend.observers import state
 from ..backend.plugin_checks import as_many
 from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Step
+from ..types import Device
+from .kernel_failures import name_step
 
 __all__ = ["Executable", "InvariantPart", "link_steps"]
 
@@ -79,6 +81,7 @@ def link_steps(
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
+    device: Device,
     further: Sequence[int] = (),
 ) -> HandleFunction:
     """Link the steps of a lowered graph into one Python function on buffer handles.
@@ -92,10 +95,11 @@ def link_steps(
         outputs: slots of the results.
         single: whether the function returns a single handle instead of a tuple.
         n_slots: number of all slots.
+        device: the device that runs the kernels, for messages.
         further: slots whose handles a call passes after the parameters.
     """
     if further:
-        return _loop(steps, n_params, constants, outputs, single, n_slots, further)
+        return _loop(steps, n_params, constants, outputs, single, n_slots, device, further)
     params = tuple(range(n_params))
     if len(steps) == 1 and not constants:
         (step,) = steps
@@ -107,7 +111,7 @@ def link_steps(
         found = _one_step(steps[0], n_params, constants)
         if found is not None:
             return found
-    return _loop(steps, n_params, constants, outputs, single, n_slots)
+    return _loop(steps, n_params, constants, outputs, single, n_slots, device)
 
 
 def _counted(step: Step) -> HandleFunction:
@@ -172,6 +176,7 @@ def _loop(
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
+    device: Device,
     further: Sequence[int] = (),
 ) -> HandleFunction:
     """Return a function that runs all steps and drops each handle after its last use.
@@ -202,6 +207,10 @@ def _loop(
     rest = template[n_params:]
     out0 = outputs[0] if outputs else -1
 
+    def failed(error: Exception, call: HandleFunction, operands: Sequence[int]) -> None:
+        step = next(s for s in steps if s.call.run is call and s.operands is operands)
+        name_step(error, step, device)
+
     def run(*handles: Handle) -> Handle | tuple[Handle, ...]:
         if further:
             env = [*handles[:n_params], *rest]
@@ -209,21 +218,25 @@ def _loop(
                 env[i] = v
         else:
             env = [*handles, *rest]
-        for call, arity, a, b, operands, one, result, dead in program:
-            if arity == 2:
-                value = call(env[a], env[b])
-            elif arity == 1:
-                value = call(env[a])
-            else:
-                value = call(*[env[i] for i in operands])
-            if one:
-                env[result] = value
-            else:
-                slots, name = result
-                for i, v in zip(slots, as_many(value, len(slots), name)):
-                    env[i] = v
-            for i in dead:
-                env[i] = None
+        try:
+            for call, arity, a, b, operands, one, result, dead in program:
+                if arity == 2:
+                    value = call(env[a], env[b])
+                elif arity == 1:
+                    value = call(env[a])
+                else:
+                    value = call(*[env[i] for i in operands])
+                if one:
+                    env[result] = value
+                else:
+                    slots, name = result
+                    for i, v in zip(slots, as_many(value, len(slots), name)):
+                        env[i] = v
+                for i in dead:
+                    env[i] = None
+        except Exception as error:
+            failed(error, call, operands)
+            raise
         if single:
             return env[out0]
         return tuple([env[i] for i in outputs])

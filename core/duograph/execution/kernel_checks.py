@@ -119,6 +119,7 @@ class _ResultCheck:
         def checked(*handles: Handle) -> object:
             try:
                 found = run(*handles)
+                self.backend.synchronize(self.index)  # else a later call raises what this one found
             except Exception as error:
                 raise self.raised(error) from error
             if single:

@@ -274,6 +274,7 @@ class _GraphLowering:
             found.kept,
             False,
             len(work.sizes),
+            work.device,
             found.reads,
         )
         rest = functools.cache(functools.partial(self._rest, found, updates))

@@ -106,6 +106,7 @@ class Lowering:
         self.host_constants: set[int] = set()
         self.aliases: set[int] = set()
         self.depth = 0
+        self.outer: tuple[SourceSpan, ...] = ()  # of the op whose decomposition is being lowered
 
     def slot(self, type_: ValueType) -> int:
         """Allocate and return a slot number for a run-time value of a given type."""
@@ -234,7 +235,10 @@ class Lowering:
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"
             given = [s for s in operands if s != -1]
-            return self.graph(inner, given, is_result)
+            before, self.outer = self.outer, _spans(node) or self.outer
+            slots = self.graph(inner, given, is_result)
+            self.outer = before
+            return slots
         if call is None:
             run = fallback(self.backend, op, types, node.attributes, self.device, results)
             if op.effects and node.span is not None:
@@ -299,7 +303,7 @@ class Lowering:
                 node.op,
                 (*types, *results),
                 node.attributes,
-                _spans(node),
+                _spans(node) or self.outer,
             )
         )
         return slots
@@ -447,6 +451,7 @@ class Lowering:
             tuple(slots),
             graph.single,
             len(self.sizes),
+            self.device,
             further,
         )
 

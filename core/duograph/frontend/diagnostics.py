@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..call_names import Link, name_chain
+from ..error_notes import add_note
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
 from ..execution.source_spans import SOURCE_ATTRIBUTE
 from ..tracebacks import hide_own_frames, is_internal, short
@@ -119,7 +119,7 @@ def located(error: E, spans: Sequence[Span]) -> E:
             lines = [*lines[: room - len(location) - 1], "..."]
         error.args = ("\n".join([*lines, *location, *tail]), *error.args[1:])
     else:
-        _note(error, "\n".join([*location, *tail]))
+        add_note(error, "\n".join([*location, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
         hide_own_frames(error, located=True)
     with contextlib.suppress(Exception):  # a user's class may refuse attributes
@@ -155,26 +155,6 @@ def _message(error: BaseException) -> str:
 def _says_its_argument(error: BaseException) -> bool:
     """Return whether `str(error)` is `error.args[0]`, so that replacing it changes the message."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
-
-
-def _note(error: BaseException, text: str) -> None:
-    """Add a text to an error as a note, unless the error already has this note.
-
-    Python 3.10 prints no notes; there the text also becomes the error's `__cause__`, unless the
-    error has a cause.
-    """
-    if text in getattr(error, "__notes__", ()):
-        return  # one object, raised again
-    if sys.version_info >= (3, 11):
-        error.add_note(text)
-        return
-    # Python 3.10 prints no notes: the location becomes the cause instead, unless there is one.
-    try:
-        error.__notes__ = [*getattr(error, "__notes__", []), text]
-    except Exception:  # noqa: BLE001  (as above)
-        return
-    if error.__cause__ is None:
-        error.__cause__ = DuographError("in compiled code\n" + text)
 
 
 # ---- text of a location ------------------------------------------------------------------------

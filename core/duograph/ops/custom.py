@@ -301,9 +301,11 @@ class Custom(Primitive):
 
             C functions have MindSpore's signature, ``int name(int nparam, void **params, int
             *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``; `params`
-            are the inputs, then the results; a returned value other than 0 is an error. OpenCL
-            kernels and CUDA kernels (``extern "C" __global__ void``) have one pointer for each
-            input, then one for each result. Sizes and element types are macros: ``IN0_SIZE``,
+            are the inputs, then the results; a returned value other than 0 is an error. A library
+            does not tell the signature of a C function: one of another signature is undefined
+            behaviour. OpenCL kernels and CUDA kernels (``extern "C" __global__ void``) have one
+            pointer for each input, then one for each result, and are refused if they have other
+            parameters. Sizes and element types are macros: ``IN0_SIZE``,
             ``IN0_NDIM``, ``IN0_DIM1``, ``IN0_TYPE``, ``OUT0_SIZE`` and so on. The element type of
             float16 and bfloat16 is an unsigned integer with their bits. Inputs keep the shapes that
             they have: nothing is broadcast. Kernels must not write to their inputs.
