@@ -94,6 +94,7 @@ from . import (
     rounding,
     scan,
     scattering,
+    segment_primitives,
     segments,
     shaping,
     sharding_constraint,
@@ -209,6 +210,7 @@ _EARLY = (
     sparse_tensors,
     sparse_functions,
     more_primitives,
+    segment_primitives,
     random_functions,
     storage,
 )
