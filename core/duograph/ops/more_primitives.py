@@ -20,7 +20,7 @@ from . import (
     margin_loss,
     normalization,
     norms,
-    reduction,
+    reduction_functions,
     scan,
     sorting,
     statistics,
@@ -93,12 +93,12 @@ def _clamp(input: Tensor, min: Number | None, max: Number | None) -> Tensor:
 
 @primitive("SumExt()(input, dim=None, keepdim=False, dtype=None)")
 def _sum(input: Tensor, dim: Axis, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
-    return reduction.sum(input, dim, keepdim, dtype=dtype)
+    return reduction_functions.sum(input, dim, keepdim, dtype=dtype)
 
 
 @primitive("MeanExt()(input, dim=None, keepdim=False, dtype=None)")
 def _mean(input: Tensor, dim: Axis, keepdim: bool, dtype: DTypeLike | None) -> Tensor:
-    return reduction.mean(input if dtype is None else cast(input, dtype), dim, keepdim)
+    return reduction_functions.mean(input if dtype is None else cast(input, dtype), dim, keepdim)
 
 
 @primitive("CumsumExt()(input, dim, dtype=None)")
@@ -124,7 +124,7 @@ def _cumulative_logsumexp(
 
 @primitive("CountNonZero(dims=None)(x)")
 def _count_nonzero(input: Tensor, dims: Axis) -> Tensor:
-    return reduction.count_nonzero(input, dims)
+    return reduction_functions.count_nonzero(input, dims)
 
 
 class SquareSumAll(Primitive):
