@@ -10,10 +10,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 from duograph.backend.prepared import HandleFunction, LinkedProgram
 from duograph.backend.program import (
     Alias,
@@ -33,22 +32,25 @@ from duograph.types import BOOL, FLOAT, INT, STACK, HostType, TensorType
 from . import memory
 from ._native import ffi, lib
 from .native_call import CALL, LIST, Code, Native, NativeCall
+from .program_runners import (
+    C_TYPES,
+    number_in_c,
+    runner,
+    starter,
+    timed_runner,
+    timed_starter,
+    with_numbers,
+)
 from .sized_structs import Image, SizedStruct, SizeTable, unsized
 
 if TYPE_CHECKING:
-    from duograph.backend.protocol import Array
     from duograph.backend.sizes import Scope
 
     from ._native import CData
     from .memory import Maker
 
-    # Function that runs a program on the pointers of operands and results; it raises its errors.
-    Start: TypeAlias = Callable[[tuple[CData, ...]], None]
-
-
-# Host type -> its code in native/scalar.c, and the C type of memory for one number.
+# Host type -> its code in native/scalar.c.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
-C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
 FUNCTIONS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "invert", "abs", "and",
     "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne", "not", "int", "float",
@@ -56,8 +58,6 @@ FUNCTIONS = (
 )  # fmt: skip
 # The most arguments of a kernel of the form CALL; native/program.c has a case for each number.
 MOST = 10
-# The most kernel times that a program stores before it reports them, as loops may be long.
-TIMES = 64
 
 
 class _Assembler:
@@ -230,7 +230,7 @@ def _obstacle(program: Program) -> str | None:
     return None
 
 
-class _Linked:
+class Linked:
     """A lowered program as bytecode and tables in C memory, ready to run.
 
     The arena is the memory of a call's intermediate values. The pointers that a call receives are
@@ -297,7 +297,7 @@ class _Linked:
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
-            pointer = _number(program.hosts[slot], value) if slot in program.hosts else value
+            pointer = number_in_c(program.hosts[slot], value) if slot in program.hosts else value
             if pointer is None:
                 return None
             found.append(pointer)
@@ -305,13 +305,13 @@ class _Linked:
 
     def call(self, constants: Sequence[CData]) -> HandleFunction:
         """Return the function that runs the program, given the buffer handles of all parameters."""
-        start = _starter(self, self.offsets, constants, self.n_given)
-        return _runner(self.program, start, self.makers, self.where)
+        start = starter(self, self.offsets, constants, self.n_given)
+        return runner(self.program, start, self.makers, self.where)
 
     def timed(self, constants: Sequence[CData]) -> HandleFunction:
         """Return the function for `LinkedProgram.timed`, which also reports times of kernels."""
-        start = _timed_starter(self, constants)
-        return _timed_runner(self.program, start, self.makers, self.where)
+        start = timed_starter(self, constants)
+        return timed_runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
@@ -332,8 +332,8 @@ class _Linked:
             return n - 1 - k if k >= n_params else n - 1 - (n_pointers + k - first)
 
         offsets = [moved(offset) for offset in self.offsets]
-        start = _starter(self, offsets, [*constants, *last], self.n_given - n)
-        return _runner(self.program, start, self.makers, [k - n for k in self.where])
+        start = starter(self, offsets, [*constants, *last], self.n_given - n)
+        return runner(self.program, start, self.makers, [k - n for k in self.where])
 
 
 def link(program: Program) -> LinkedProgram | str:
@@ -341,7 +341,7 @@ def link(program: Program) -> LinkedProgram | str:
     reason = _obstacle(program)
     if reason is not None:
         return reason
-    linked = _Linked(program)
+    linked = Linked(program)
     constants = linked.constants()
     if constants is None:
         return "a number of more than 64 bits"
@@ -360,7 +360,7 @@ class _SizedProgram:
         scope: the symbols.
     """
 
-    def __init__(self, linked: _Linked, constants: list[CData], scope: Scope) -> None:
+    def __init__(self, linked: Linked, constants: list[CData], scope: Scope) -> None:
         self._linked, self._constants = linked, constants
         image = self._image = Image()
         functions = SizedStruct(f"dg_native[{len(linked.kernels)}]", linked.functions)
@@ -382,7 +382,7 @@ class _SizedProgram:
         return _finished(made, [*self._constants, *tables])
 
 
-def _finished(linked: _Linked, constants: list[CData]) -> LinkedProgram:
+def _finished(linked: Linked, constants: list[CData]) -> LinkedProgram:
     """Return the functions that run a program whose sizes are numbers.
 
     `constants` are pointers to its constants, then to its tables of sizes.
@@ -391,7 +391,7 @@ def _finished(linked: _Linked, constants: list[CData]) -> LinkedProgram:
     linked.finish()
     call, timed = linked.call(constants), _once(functools.partial(linked.timed, constants))
     if any(slot in program.hosts for slot in (*program.params, *program.outputs)):
-        return LinkedProgram(_with_numbers(program, call), timed=_with_numbers(program, timed))
+        return LinkedProgram(with_numbers(program, call), timed=with_numbers(program, timed))
     can_bind = not program.donations and all(k >= len(program.params) for k in linked.where)
     bind = functools.partial(linked.bind, constants) if can_bind else None
     return LinkedProgram(call, bind=bind, timed=timed)
@@ -401,222 +401,3 @@ def _once(make: Callable[[], HandleFunction]) -> HandleFunction:
     """Return a function whose implementation `make` creates at the first call."""
     made = functools.cache(make)
     return lambda *arguments: made()(*arguments)
-
-
-def _number(kind: HostType, value: object) -> CData | None:
-    """Return a C pointer to a copy of a Python number; None if it needs more than 64 bits."""
-    try:
-        return ffi.new(C_TYPES[kind], [value])
-    except OverflowError:
-        return None
-
-
-def _native_of(
-    linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
-) -> tuple[CData, tuple[CData, ...]]:
-    """Return the C struct of a program, and the objects whose memory the struct points to.
-
-    The parameters are those of `_starter`: slot offsets, pointers to constants, and the number of
-    pointers that a call gets.
-    """
-    parts = (
-        linked.code,
-        linked.functions,
-        ffi.new("int64_t[]", offsets),
-        linked.sizes_in_c,
-        ffi.new("void *[]", constants),
-    )
-    return ffi.new("dg_program *", (*parts, len(linked.sizes), n_given)), parts
-
-
-def _starter(
-    linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
-) -> Start:
-    """Return the function that runs a program's bytecode with the pointers of one call.
-
-    The function takes `n_given` pointers, those to parameters and results, and raises an exception
-    if a kernel fails. `offsets` and `constants` are those of `linked`, or these lists after
-    `_Linked.bind` has changed them.
-    """
-    program, kernels = linked.program, linked.kernels
-    native, parts = _native_of(linked, offsets, constants, n_given)
-    n = len(linked.sizes)
-    new_slots = ffi.typeof(f"void *[{n + 1}]")
-    new_arena = memory.maker(program.arena, "jit")
-    run, end = lib.dg_program_run, lib.dg_program_end
-
-    def start(given: tuple[CData, ...], _alive: object = (parts, linked, tuple(constants))) -> None:
-        slots = ffi.new(new_slots)
-        arena = new_arena()
-        at = run(native, slots, given, arena, 0)
-        if at < 0:  # a long loop returns now and then, so that Python sees an interrupt
-            try:
-                while at < 0:
-                    at = run(native, slots, given, arena, -at)
-            except BaseException:
-                end(slots + n)
-                raise
-        if at:
-            failed = kernels[at >> 8].failed
-            assert failed is not None
-            failed(at & 255)
-
-    return start
-
-
-def _timed_starter(
-    linked: _Linked, constants: Sequence[CData]
-) -> Callable[[tuple[CData, ...], Callable[[Array], None]], None]:
-    """Return the function that runs a program's bytecode and reports the times of its kernels.
-
-    The function takes the pointers to parameters and results, and a function to which it reports
-    the times as `LinkedProgram.timed` describes. `constants` are pointers to the program's
-    constants.
-    """
-    program, kernels = linked.program, linked.kernels
-    native, parts = _native_of(linked, linked.offsets, constants, linked.n_given)
-    n = len(linked.sizes)
-    new_slots, new_arena = ffi.typeof(f"void *[{n + 1}]"), memory.maker(program.arena, "jit")
-    numbers = ffi.new("int32_t[]", len(linked.code))
-    for number, position in enumerate(linked.calls):
-        numbers[position] = number
-    room = max(TIMES, len(linked.calls) + 1)
-    new_rows = ffi.typeof(f"int64_t[{3 * room}]")
-    run, end = lib.dg_program_timed, lib.dg_program_end
-
-    def start(
-        given: tuple[CData, ...],
-        report: Callable[[Array], None],
-        _alive: object = (parts, linked, tuple(constants)),
-    ) -> None:
-        slots, arena, at = ffi.new(new_slots), new_arena(), 0
-        try:
-            while True:
-                rows = memory.new_small(new_rows)
-                times = ffi.new("dg_times *", (numbers, rows, 0, room))
-                at = run(native, slots, given, arena, -at, times)
-                if times.count:
-                    report(
-                        np.frombuffer(ffi.buffer(rows), np.int64, 3 * times.count).reshape(-1, 3)
-                    )
-                if at >= 0:
-                    break
-        except BaseException:
-            end(slots + n)
-            raise
-        if at:
-            failed = kernels[at >> 8].failed
-            assert failed is not None
-            failed(at & 255)
-
-    return start
-
-
-def _runner(
-    program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
-) -> Callable[..., CData | tuple[CData, ...]]:
-    """Return the function that allocates a program's results, runs it and returns the results.
-
-    The function takes a tuple of parameter handles and, optionally, a flag for each of
-    `program.donations`: whether the caller gives up (donates) that parameter. A result that takes a
-    donated parameter's buffer is not allocated. `start` runs the bytecode; `makers` allocate
-    results; `where` has each result's position among parameters and allocated results.
-    """
-    single = program.single
-    (first, *_) = where or [0]
-    results_of = _allocator(program, makers, where)
-
-    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> CData | tuple[CData, ...]:
-        results = results_of(handles, donated) if donated else [make() for make in makers]
-        given = (*handles, *results)
-        start(given)
-        return given[first] if single else tuple([given[k] for k in where])
-
-    return run
-
-
-def _timed_runner(
-    program: Program,
-    start: Callable[[tuple[CData, ...], Callable[[Array], None]], None],
-    makers: Sequence[Maker],
-    where: Sequence[int],
-) -> HandleFunction:
-    """Return the function that runs a program and also reports the times of its kernels.
-
-    The function takes the parameters' handles, a flag for each of `program.donations` (whether the
-    caller gives up that parameter), and the function that receives the times
-    (`LinkedProgram.timed`). `start` runs the bytecode; `makers` allocate results; `where` has each
-    result's position among parameters and allocated results.
-    """
-    single = program.single
-    results_of = _allocator(program, makers, where)
-
-    def run(
-        handles: Sequence[CData], donated: Sequence[bool], report: Callable[[Array], None]
-    ) -> CData | tuple[CData, ...]:
-        given = (*handles, *results_of(handles, donated))
-        start(given, report)
-        return given[where[0]] if single else tuple([given[k] for k in where])
-
-    return run
-
-
-def _allocator(
-    program: Program, makers: Sequence[Maker], where: Sequence[int]
-) -> Callable[[Sequence[CData], Sequence[bool]], list[CData]]:
-    """Return the function that allocates a program's results.
-
-    The function takes the parameters' handles and, for each of `program.donations`, whether the
-    caller gives up the parameter's buffer. If so, the result that updates the parameter takes that
-    buffer, unless it is memory of a NumPy array. `makers` allocate results; `where` has each
-    result's position among parameters and allocated results.
-    """
-    n_params = len(program.params)
-    donors = [
-        (where[position] - n_params, p, memory.owned_type(program.sizes[program.outputs[position]]))
-        for position, p in program.donations.items()
-    ]
-    typeof = ffi.typeof
-
-    def results_of(handles: Sequence[CData], donated: Sequence[bool]) -> list[CData]:
-        made: list[CData | None] = [None] * len(makers)
-        for (k, p, owned), give in zip(donors, donated):
-            if give and typeof(handles[p]) is owned:  # not memory of a user's NumPy array
-                made[k] = handles[p]
-        return [make() if h is None else h for make, h in zip(makers, made)]
-
-    return results_of
-
-
-def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Return (position in `slots`, type) of each slot that holds a Python number.
-
-    A slot is the number of a run-time value. `hosts` has the type of every slot with a Python
-    number.
-    """
-    return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
-
-
-def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
-    """Wrap a bytecode program's call so that it takes and returns Python numbers, not pointers."""
-    into = _host_types(program.hosts, program.params)
-    out = _host_types(program.hosts, program.outputs)
-
-    def pointers(handles: Sequence[object]) -> list[Any]:
-        given = list(handles)
-        for k, kind in into:
-            given[k] = _number(kind, given[k])
-            if given[k] is None:
-                raise NeedsSteps
-        return given
-
-    def numbers(results: Any) -> Any:
-        if not out:
-            return results
-        found = [results] if program.single else list(results)
-        for k, kind in out:
-            value = found[k][0] if isinstance(found[k], ffi.CData) else found[k]
-            found[k] = bool(value) if kind is BOOL else value
-        return found[0] if program.single else tuple(found)
-
-    return lambda handles, donated=(), *rest: numbers(call(pointers(handles), donated, *rest))

@@ -1,7 +1,6 @@
 """Compiles C source with the host's C compiler and loads it; a disk cache keeps the libraries.
 
-    CC                     the compiler (default: the first of cc, gcc, clang)
-    DUOGRAPH_CC_TIMEOUT    seconds that one run of the compiler may take (default 60)
+    CC    the compiler (default: the first of cc, gcc, clang)
 
 `fused_regions` calls `build_all`. No failure of a compiler raises an exception: a compiler that is
 missing, fails, crashes or hangs leads to a `BuildFailure` with a reason for the user. Functions in
@@ -18,14 +17,14 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from duograph.backend import disk_cache
 from duograph.backend.locks import new_lock
 
 from ._native import ffi, lib
+from .compiler_process import Failed, Hung, run_compiler
 from .native_call import keep
 
 if TYPE_CHECKING:
@@ -154,113 +153,6 @@ def _problem() -> str:
     return ffi.string(lib.dg_open_problem()).decode("utf-8", "replace")
 
 
-# ---- running it ----------------------------------------------------------------------------------
-
-
-class _Failed(Exception):
-    """Raised if a run of the C compiler failed; the message is the reason."""
-
-
-class _Hung(_Failed):
-    """Raised if a run of the C compiler was stopped at the time limit."""
-
-
-def _timeout() -> float:
-    with contextlib.suppress(ValueError):
-        seconds = float(os.environ.get("DUOGRAPH_CC_TIMEOUT", ""))
-        if 0 < seconds < 1e6:
-            return seconds
-    return 60.0
-
-
-@contextlib.contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Return a context manager that handles an interrupt (Ctrl-C) when its block has ended.
-
-    A block that starts a process then also knows it. In a thread other than the main one, which
-    Python never interrupts, nothing is done.
-    """
-    import signal
-
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    came: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(*came[-1])
-
-
-def _run(command: Sequence[str], source: str = "") -> str:
-    """Run the C compiler with source on standard input; return the text that it printed.
-
-    Standard input is as fast as a source file and leaves no file behind.
-
-    Raises:
-        _Hung: the compiler did not finish within the time limit.
-        _Failed: the compiler cannot be started, crashed, or returned an error status.
-    """
-    import signal
-    import subprocess
-
-    environment = {**os.environ, "LC_ALL": "C"}
-    process: subprocess.Popen[bytes] | None = None
-
-    def stop() -> None:
-        if process is None:
-            return
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, signal.SIGTERM)  # it may remove its files
-            process.wait(0.2)
-        with contextlib.suppress(OSError):  # no process is left
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # of unsent source
-                    pipe.close()
-
-    seconds = _timeout()
-    try:
-        with _interrupts_later():
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,  # so that its child processes are stopped with it
-            )
-        out, err = process.communicate(source.encode("utf-8", "replace"), timeout=seconds)
-    except OSError as error:
-        stop()
-        raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        stop()
-        raise _Hung(
-            f"{command[0]} did not finish within {seconds:g} s (DUOGRAPH_CC_TIMEOUT)"
-        ) from None
-    except BaseException:
-        stop()
-        raise
-    if process.returncode < 0:
-        name = signal.strsignal(-process.returncode) or str(-process.returncode)
-        raise _Failed(f"{command[0]} crashed: {name}{_words(err)}")
-    if process.returncode:
-        raise _Failed(f"{command[0]} failed with exit status {process.returncode}{_words(err)}")
-    return out.decode("utf-8", "replace")
-
-
-def _words(err: bytes) -> str:
-    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    return "".join(f"\n  {line[:300]}" for line in lines[:6])
-
-
 # ---- finding and probing it ----------------------------------------------------------------------
 
 _lock = new_lock()
@@ -334,7 +226,7 @@ def _learn(found: Compiler) -> None:
     """Find out by trial builds which flags a C compiler accepts, and store them.
 
     Raises:
-        _Failed: the compiler rejects a required flag, on which results depend.
+        Failed: the compiler rejects a required flag, on which results depend.
     """
     with _lock:
         if found.known:
@@ -343,20 +235,20 @@ def _learn(found: Compiler) -> None:
         def trial(flags: Sequence[str]) -> None:
             out = disk_cache.scratch(".so")
             try:
-                _run(_command(found, flags, out), PROBE)
+                run_compiler(_command(found, flags, out), PROBE)
             finally:
                 _unlink(out)
 
         flags = REQUIRED + OPTIONAL
         try:
             trial(flags)
-        except _Hung:
+        except Hung:
             raise
-        except _Failed:
+        except Failed:
             flags = REQUIRED
             trial(flags)
             for flag in OPTIONAL:
-                with contextlib.suppress(_Failed):
+                with contextlib.suppress(Failed):
                     trial((*flags, flag))
                     flags = (*flags, flag)
         _remember(found, flags)
@@ -375,7 +267,7 @@ def describe() -> str:
     if isinstance(found, Compiler) and not found.known and found.problem is None:
         try:
             _learn(found)
-        except (_Failed, OSError) as error:
+        except (Failed, OSError) as error:
             found.problem = str(error)
     if isinstance(found, BuildFailure) or found.problem is not None:
         reason = found.reason if isinstance(found, BuildFailure) else found.problem
@@ -391,8 +283,8 @@ def _version(found: Compiler) -> str:
     if stored is not None:
         return stored.decode("utf-8", "replace")
     said = ""
-    with contextlib.suppress(_Failed):  # some have no such flag
-        said = _run((*found.command, "--version")).strip()
+    with contextlib.suppress(Failed):  # some have no such flag
+        said = run_compiler((*found.command, "--version")).strip()
     version = said.splitlines()[0] if said else "unknown version"
     with contextlib.suppress(OSError):
         disk_cache.store(key, ".txt", version.encode())
@@ -448,7 +340,7 @@ def build(source: str | Source) -> Library | BuildFailure:
     if library is None:
         try:
             library = _load(key) or _compile(found, source)
-        except (_Failed, OSError) as error:
+        except (Failed, OSError) as error:
             short = isinstance(error, OSError)
             reason = f"no room for compiled code: {error}" if short else str(error)
             return _failed.setdefault(_key(found, source, found.flags), BuildFailure(reason))
@@ -520,15 +412,15 @@ def _load(key: str) -> Library | None:
 
 def _compile(found: Compiler, source: str | Source) -> Library:
     if found.problem is not None:
-        raise _Failed(found.problem)
+        raise Failed(found.problem)
     try:
         return _library(found, source)
-    except _Hung as error:
+    except Hung as error:
         found.hung += 1
         if found.hung >= PATIENCE:
             found.problem = str(error)
         raise
-    except _Failed as error:
+    except Failed as error:
         text = str(error)
         if any(words in text for words in FULL) and disk_cache.distrust("it is full"):
             return _library(found, source)
@@ -537,7 +429,7 @@ def _compile(found: Compiler, source: str | Source) -> Library:
         # the source is wrong, or the compiler rejects a flag
         try:
             _learn(found)
-        except _Failed as worse:
+        except Failed as worse:
             found.problem = str(worse)
             raise
         if found.flags == REQUIRED + OPTIONAL:
@@ -549,7 +441,7 @@ def _library(found: Compiler, source: str | Source) -> Library:
     flags = found.flags  # another thread may replace these meanwhile
     out = disk_cache.scratch(".so")
     try:
-        _run(_command(found, flags, out), str(source))
+        run_compiler(_command(found, flags, out), str(source))
         _check(found, out)
         # opened before it is stored: an entry may be evicted, and a broken file is not stored
         handle = lib.dg_open(os.fsencode(out))
@@ -557,7 +449,7 @@ def _library(found: Compiler, source: str | Source) -> Library:
             reason = _problem()
             if _forbids_code(out) and disk_cache.distrust("its file system lets no code be run"):
                 return _library(found, source)
-            raise _Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
+            raise Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
         path = out
         with contextlib.suppress(OSError):  # this process has it open already
             path = disk_cache.store(_key(found, source, flags), ".so", out)
@@ -577,7 +469,7 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
     Loading an incomplete one may crash the process.
 
     Raises:
-        _Failed: the file is missing, empty, or shorter than its header says.
+        Failed: the file is missing, empty, or shorter than its header says.
     """
     try:
         with open(out, "rb") as file:
@@ -585,9 +477,9 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
     except FileNotFoundError:
         header, size = b"", 0
     if not size:
-        raise _Failed(f"{found.command[0]} succeeded and wrote nothing")
+        raise Failed(f"{found.command[0]} succeeded and wrote nothing")
     if not _is_whole(header, size):
-        raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
+        raise Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
 
 
 def _is_whole(header: bytes, size: int) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from compiling import COMPILER, DOUBLE, doubles, floats, forget, needs_compiler, run, source
 from duograph.backend.codegen import C
 from duograph.cli import main
-from duograph_cpu import generate, region_calls, toolchain
+from duograph_cpu import compiler_process, generate, region_calls, toolchain
 from duograph_cpu._native import lib
 from duograph_cpu.toolchain import BuildFailure, Library
 
@@ -369,7 +369,7 @@ def test_compiler_that_hangs_on_version(tmp_path, monkeypatch):
 def test_invalid_timeout_is_ignored(monkeypatch):
     for text in ("soon", "0", "-1", "nan", "inf", ""):
         monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", text)
-        assert toolchain._timeout() == 60
+        assert compiler_process._timeout() == 60
     assert doubles(toolchain.build(DOUBLE))
 
 
@@ -406,7 +406,7 @@ def test_an_interrupt_waits_until_the_process_is_known():
     found = []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), toolchain._interrupts_later():
+        with pytest.raises(KeyboardInterrupt), compiler_process._interrupts_later():
             signal.raise_signal(signal.SIGINT)
             found.append("process")
         assert found == ["process"]
@@ -419,7 +419,7 @@ def test_interrupts_in_another_thread_change_no_handler():
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def run():
-        with toolchain._interrupts_later():
+        with compiler_process._interrupts_later():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=run)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import math
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsInt
@@ -25,6 +24,7 @@ from ._native import Computation, Gate, Kernel, Memory, Pool
 from .compiler import Compiler
 from .cublaslt import Called, Library
 from .cudnn import Library as Cudnn
+from .device_contexts import Alone, Inside, OnMain
 from .driver import LOST, OUT_OF_MEMORY, Driver
 from .products import launch_of
 from .queues import Queues
@@ -65,80 +65,6 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-
-
-class Alone:
-    """Context manager in which no other thread can launch kernels or copy on a device.
-
-    Inside it, the thread's work goes to the device's main stream.
-    """
-
-    def __init__(self, device: CudaDevice) -> None:
-        self.lock = device.lock
-        self.gate = device.gate
-        self.on_main = device.on_main
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        try:
-            self.on_main.__enter__()
-        except BaseException:
-            self.lock.release()
-            raise
-        self.gate.hold()
-
-    def __exit__(self, *_: object) -> None:
-        self.gate.let_go()
-        try:
-            self.on_main.__exit__()
-        finally:
-            self.lock.release()
-
-
-class OnMain:
-    """Context manager in which the calling thread's work goes to the device's main stream."""
-
-    def __init__(self, device: CudaDevice) -> None:
-        self.device = device
-        # the streams that were left, by thread, if the device had several on entry
-        self.local = threading.local()
-
-    def __enter__(self) -> None:
-        queues = self.device.queues
-        if queues is not None:
-            queues.enter_main()
-        left = self.local.__dict__.setdefault("left", [])
-        left.append(queues)
-
-    def __exit__(self, *_: object) -> None:
-        queues = self.local.left.pop()
-        if queues is not None:
-            queues.leave_main()
-
-
-class Inside:
-    """Context manager in which a CUDA context is current and no other thread captures launches.
-
-    The context is that of the device. To capture means to record launches as a CUDA graph. If
-    another library's context was current before, it is current again afterwards.
-    """
-
-    def __init__(self, device: CudaDevice) -> None:
-        self.lock = device.lock
-        self.gate = device.gate
-        self.before: list[int] = []
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        try:
-            self.before.append(self.gate.enter())
-        except BaseException:
-            self.lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.gate.leave(self.before.pop())
-        self.lock.release()
 
 
 class Module:

@@ -13,7 +13,7 @@ from duograph.backend.costs import DEFAULT_COSTS
 from duograph.ir.control import SUBGRAPH_OPS
 from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
-from duograph.passes import channels_last
+from duograph.passes import channels_last_conversion, channels_last_costs
 from duograph.types import TensorType
 
 CPU = pytest.importorskip("duograph_cpu")
@@ -50,16 +50,16 @@ def claiming(wanted, changing_weights=False):
 @pytest.fixture
 def always(monkeypatch):
     """Fixture: converts to channels last whatever can be converted."""
-    monkeypatch.setattr(channels_last, "pays", lambda *_: True)
-    monkeypatch.setattr(channels_last, "suits", lambda *_: True)
+    monkeypatch.setattr(channels_last_conversion, "pays", lambda *_: True)
+    monkeypatch.setattr(channels_last_conversion, "suits", lambda *_: True)
     replace_pass(monkeypatch, claiming(True))
 
 
 @pytest.fixture
 def training(monkeypatch):
     """Fixture: converts convolutions whose weights may change, and gradients, too."""
-    monkeypatch.setattr(channels_last, "pays", lambda *_: True)
-    monkeypatch.setattr(channels_last, "suits", lambda *_: True)
+    monkeypatch.setattr(channels_last_conversion, "pays", lambda *_: True)
+    monkeypatch.setattr(channels_last_conversion, "suits", lambda *_: True)
     replace_pass(monkeypatch, claiming(True, changing_weights=True))
 
 
@@ -487,7 +487,7 @@ def explained(run, *args):
     return "; ".join(run.explain(*args).kernels)
 
 
-BEFORE = channels_last.Cluster(6, 200 * LAYOUT.traffic_per_transpose, 200, 2)
+BEFORE = channels_last_costs.Cluster(6, 200 * LAYOUT.traffic_per_transpose, 200, 2)
 RULE = {
     "one between two transposes": (BEFORE._replace(convolutions=1, traffic=200), False),
     "two": (BEFORE._replace(convolutions=2, traffic=400), False),
@@ -500,7 +500,7 @@ RULE = {
 @pytest.mark.parametrize("name", RULE)
 def test_layout_change_is_made_where_it_pays(name):
     cluster, wanted = RULE[name]
-    assert channels_last.pays(cluster, LAYOUT) is wanted
+    assert channels_last_costs.pays(cluster, LAYOUT) is wanted
 
 
 @needs_compiler
@@ -538,7 +538,8 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 def test_convolutions_that_support_channels_last(name):
     shape, groups, follows, wanted = WEIGHTS[name]
-    assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows, LAYOUT) is wanted
+    weight = TensorType.of(shape, ms.float32)
+    assert channels_last_costs.suits(weight, groups, follows, LAYOUT) is wanted
 
 
 def narrow():

@@ -13,7 +13,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
-from duograph.compiler import program_cache, symbolic
+from duograph.compiler import program_cache, symbolic_program
 
 from .symbolic_programs import GUARDED, ONE
 from .test_symbolic_sizes import arguments, families, outcome
@@ -145,7 +145,7 @@ def lowered(monkeypatch):
 
     def call(function, *args):
         with monkeypatch.context() as patch:
-            patch.setattr(symbolic, "MOST_SIZED", 0)
+            patch.setattr(symbolic_program, "MOST_SIZED", 0)
             return function(*args)
 
     return call
@@ -426,7 +426,7 @@ def test_ranges_of_sizes_that_kernels_distinguish_have_programs_of_their_own(mon
         assert (compiled(ops.ones((n, 4))).asnumpy() == 4).all()
     (variant,) = variants(compiled)
     assert len(variant.sized) == 3 and counts(compiled) == (6, 0)
-    monkeypatch.setattr(symbolic, "MOST_SIZED", 1)
+    monkeypatch.setattr(symbolic_program, "MOST_SIZED", 1)
     compiled = ms.jit(f)
     for n in (3, 4, 2, 5, 9, 30, 1025, 2000):
         assert (compiled(ops.ones((n, 4))).asnumpy() == 4).all()

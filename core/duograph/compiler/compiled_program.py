@@ -45,7 +45,7 @@ from .results import Out, rebuilt
 
 if TYPE_CHECKING:
     from ..sharding.partition import Divided
-    from .symbolic import SymbolicProgram
+    from .symbolic_program import SymbolicProgram
 
 __all__ = ["CompiledProgram"]
 

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from ..dtype import float32
 from ..tensor import Tensor
-from . import comparison, division, elementwise, exponential, logic, powers, reduction, trigonometry
+from . import (
+    comparison,
+    division,
+    elementwise,
+    exponential,
+    logic,
+    powers,
+    reduction_functions,
+    trigonometry,
+)
 from .creation import cast
 from .methods import tensor_method
 from .primitive import Primitive, respelled
@@ -63,7 +72,7 @@ truncate_mod = respelled(division.fmod, "truncate_mod", x="input", y="other")
 truncate_div = respelled(division.truncate_div, "truncate_div", x="input", y="other")
 arcsin = respelled(trigonometry.asin, "arcsin", x="input")
 inv = respelled(elementwise.reciprocal, "inv", x="input")
-mean = respelled(reduction.mean, "mean", x="input", keep_dims="keepdims")
+mean = respelled(reduction_functions.mean, "mean", x="input", keep_dims="keepdims")
 subtract = elementwise._tensor_sub
 tensor_exp, tensor_expm1 = exponential.exp, exponential.expm1
 tensor_lt, tensor_le = comparison.less, comparison.less_equal

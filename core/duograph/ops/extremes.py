@@ -24,8 +24,8 @@ from .reduction import (
     min_with_index,
     reduce_max,
     reduce_min,
-    wanted_tensor,
 )
+from .reduction_functions import wanted_tensor
 from .shape_primitives import reduced_shape, reshape_to
 
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
