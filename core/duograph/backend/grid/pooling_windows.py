@@ -34,10 +34,10 @@ def _layout(type_: TensorType, last: bool) -> tuple[int, int, tuple[int, ...]]:
 
 
 class Windows:
-    """Writes a pooling kernel that runs some statements per result element, over 1 to 3 axes.
+    """Writes a pooling kernel: a loop over the results, and in it one over each window's elements.
 
-    `source` and `out` are the types of the tensor that is read and of the result; `last` says
-    whether their channels are the last axis.
+    Windows have 1 to 3 spatial axes. `source` and `out` are the types of the tensor that is read
+    and of the result; `last` says whether their channels are the last axis.
     """
 
     def __init__(
