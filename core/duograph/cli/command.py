@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
-from typing import TypeAlias
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import IO, TypeAlias
 
 __all__ = [
     "CommandError",
@@ -20,10 +24,13 @@ __all__ = [
     "as_table",
     "command",
     "print_json",
+    "run_to_end",
 ]
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+# Seconds that a program may take to end after an interrupt, which it has got as well.
+GRACE = 30
 # What exit statuses mean, if a subcommand does not say more.
 EXITS = {0: "success", 1: "the command failed", 2: "a mistake in the command line"}
 
@@ -77,6 +84,43 @@ def command(
     if json:
         made.add_argument("--json", action="store_true", help="print JSON")
     return made
+
+
+def run_to_end(line: Sequence[str], stdout: IO[str] | None = None) -> int:
+    """Run a program and return its exit status, negative for a signal.
+
+    If this process gets SIGTERM or an interrupt meanwhile, the program ends first.
+
+    Args:
+        line: the command line.
+        stdout: where the program prints; None for standard output.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    pending: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        pending.append(number)
+        for child in started:
+            child.send_signal(number)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, pass_on) if in_main_thread else None
+    try:
+        with subprocess.Popen(line, stdout=stdout) as child:
+            started.append(child)
+            if pending:
+                child.terminate()
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                try:
+                    child.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                raise
+    finally:
+        if in_main_thread:
+            signal.signal(signal.SIGTERM, before)
 
 
 def print_json(data: object) -> None:

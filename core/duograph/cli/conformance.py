@@ -7,22 +7,32 @@ is 1 if the new one is worse.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import pathlib
-import subprocess
+import signal
 import sys
 import tempfile
 
 from ..conformance import certificates
+from ..conformance.requirements import problem
 from ..errors import DuographError
 from ..placement import device_of
-from .command import EXITS, Commands, UsageError, command, print_json
+from .command import (
+    EXITS,
+    CommandError,
+    Commands,
+    UsageError,
+    command,
+    print_json,
+    run_to_end,
+)
 
 __all__ = ["add", "compare"]
 
-# Exit status of pytest -> our own: interrupted, a mistake in the options, no case selected.
-_STATUS = {0: 0, 2: 130, 4: 2, 5: 2}
+TERMINATED = 128 + signal.SIGTERM
+# Exit status of pytest -> our own: interrupted, a mistake in the options, no case selected, ended
+# by SIGTERM.
+_STATUS = {0: 0, 2: 130, 4: 2, 5: 2, TERMINATED: TERMINATED, -signal.SIGTERM: TERMINATED}
 
 EXAMPLES = """\
 duograph conformance run CPU --quick
@@ -75,6 +85,9 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    missing = problem(options.n is not None)
+    if missing is not None:
+        raise CommandError(missing)
     try:
         device_of(options.device)
     except DuographError as error:
@@ -84,11 +97,6 @@ def _run(options: argparse.Namespace) -> int:
     folder = options.report
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"--report: got {folder}, which is a file; wanted a folder")
-    if importlib.util.find_spec("pytest") is None:
-        sys.stderr.write(
-            'duograph conformance: pytest is not installed: pip install "duograph[conformance]"\n'
-        )
-        return 1
     line = [sys.executable, "-m", "pytest", "--pyargs", "duograph.conformance"]
     line += ["--device", options.device]
     line += [f"--{name}" for name in ("quick", "resume") if getattr(options, name)]
@@ -97,12 +105,12 @@ def _run(options: argparse.Namespace) -> int:
         line += [name, value] if value is not None else []
     if not options.json:
         line += ["--report", folder] if folder is not None else []
-        return _STATUS.get(subprocess.run(line, check=False).returncode, 1)
+        return _STATUS.get(run_to_end(line), 1)
     with tempfile.TemporaryDirectory() as own:
         line += ["--report", folder or own]
         reports = pathlib.Path(folder or own)
         before = {report: report.stat().st_mtime_ns for report in reports.glob("*.json")}
-        status = subprocess.run(line, check=False, stdout=sys.stderr).returncode
+        status = run_to_end(line, sys.stderr)
         for report in reports.glob("*.json"):  # others in the folder are of other devices
             if report.stat().st_mtime_ns != before.get(report):
                 sys.stdout.write(report.read_text("utf-8") + "\n")

@@ -13,13 +13,13 @@ import importlib.util
 import keyword
 import pathlib
 import re
-import subprocess
 import sys
 
 from ..backend import registry
+from ..conformance.requirements import problem
 from ..errors import ArgumentValueError
 from ..status_line import status_line
-from .command import Commands, UsageError, command, print_json
+from .command import CommandError, Commands, UsageError, command, print_json, run_to_end
 
 # The conformance tests that `--install` runs.
 FIRST_OP = "[add-float32]"
@@ -47,6 +47,9 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    missing = problem(parallel=False) if options.install else None
+    if missing is not None:
+        raise CommandError(f"--install: {missing}")
     _check_free(options.name)
     try:
         root = write(options.name, options.folder)
@@ -59,13 +62,19 @@ def _run(options: argparse.Namespace) -> int:
         files = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
         print_json({"device": options.name, "folder": str(root), "files": files})
     else:
-        sys.stdout.write(
-            f"wrote {root}: the device is in duograph_{low}/backend.py\n"
-            f"  pip install --editable {root}\n"
-            f"  pytest --pyargs duograph.conformance --device {options.name} --quick\n"
-        )
+        sys.stdout.write(f"wrote {root}: the device is in duograph_{low}/backend.py\n")
+    steps = [
+        f"pip install --editable {root}",
+        f"pytest --pyargs duograph.conformance --device {options.name} --quick",
+    ]
     sys.stdout.flush()
-    return _install(root, options.name, options.json) if options.install else 0
+    status = 0
+    if options.install:
+        done, status = _install(root, options.name, options.json)
+        steps = steps[done:]
+    if not options.json:
+        sys.stdout.write("next:\n" + "".join(f"  {step}\n" for step in steps))
+    return status
 
 
 def _check_free(name: str) -> None:
@@ -78,10 +87,11 @@ def _check_free(name: str) -> None:
         raise UsageError(f"the package {package} is installed already; choose another name")
 
 
-def _install(root: pathlib.Path, name: str, quiet: bool) -> int:
+def _install(root: pathlib.Path, name: str, quiet: bool) -> tuple[bool, int]:
     """Install a new backend package with pip, then test one op of its device.
 
-    Returns 0, or 1 if the installation or a conformance test has failed.
+    Returns whether it is installed, and the exit status: 1 if the installation or a conformance
+    test has failed.
 
     Args:
         root: folder of the package.
@@ -90,10 +100,10 @@ def _install(root: pathlib.Path, name: str, quiet: bool) -> int:
     """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(root)]
     with status_line(f"installing {root} with pip"):
-        failed = subprocess.run(pip, check=False).returncode
+        if run_to_end(pip):
+            return False, 1
     test = [sys.executable, "-m", "duograph.cli", "conformance", "run", name, "-k", FIRST_OP]
-    out = sys.stderr if quiet else None
-    return 1 if failed or subprocess.run(test, check=False, stdout=out).returncode else 0
+    return True, 1 if run_to_end(test, sys.stderr if quiet else None) else 0
 
 
 PYPROJECT = """\
