@@ -46,7 +46,8 @@ LAYERS = [
     # families of ops whose gradients are Python functions, what uses these, and the package itself
     ("ops.custom", "ops.matrix_svd", "ops.state", "ops.loss_primitives", "ops.higher_order",
      "ops.norms",
-     "ops.nn_functions", "ops.normalization", "ops.normalization_primitives", "ops.attention",
+     "ops.nn_functions", "ops.normalization", "ops.batch_normalization",
+     "ops.normalization_primitives", "ops.attention",
      "ops.instance_normalization",
      "ops.attention_functions", "ops.transfers", "ops.distances", "ops.linear_systems",
      "ops.more_primitives", "ops.image_colors", "ops.optimizer_formulas",

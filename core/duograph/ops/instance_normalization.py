@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
+from .batch_normalization import batch_norm
 from .creation import cast_to
 from .linalg import widened
 from .movement import stop_gradient
-from .normalization import batch_norm, group_norm
+from .normalization import group_norm
 from .optimizer import moving_statistics
 from .primitive import Primitive
 from .state import assign

@@ -1,8 +1,8 @@
-"""Batch, layer, group, instance and RMS normalisation, and gradients of batch and layer norm.
+"""Layer, group and RMS normalisation and others, and what the families of normalisation share.
 
-Users and normalisation layers call them. All ops are composite, and a backend may have one kernel
-for each. Statistics of 16-bit floats must be float32, because sums of many elements lose too many
-digits in 16 bits.
+Users and normalisation layers call them; `batch_normalization.py` and `instance_normalization.py`
+have the rest. All ops are composite, and a backend may have one kernel for each. Statistics of
+16-bit floats must be float32, because sums of many elements lose too many digits in 16 bits.
 """
 
 from __future__ import annotations
@@ -23,26 +23,21 @@ from .creation import cast_to, fill
 from .elementwise import maximum
 from .exponential import exp, log
 from .linalg import widened
-from .movement import pad_by, stop_gradient
+from .movement import pad_by
 from .norms import norm
-from .optimizer import moving_statistics
 from .powers import rsqrt
 from .reduction import reduce_mean
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
-from .state import assign
 
-__all__ = [
-    "batch_norm", "layer_norm", "group_norm", "rms_norm", "lrn", "l2_normalize",
-    "normalize",
-]  # fmt: skip
+__all__ = ["layer_norm", "group_norm", "rms_norm", "lrn", "l2_normalize", "normalize"]
 
 
-def _as(x: Tensor, dtype: DType) -> Tensor:
+def in_dtype(x: Tensor, dtype: DType) -> Tensor:
     """Cast `x` to a dtype; return `x` itself if it has that dtype already."""
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
-def _statistics_dtype(dtype: DType) -> DType:
+def statistics_dtype(dtype: DType) -> DType:
     """Return the dtype in which means and variances are computed: float32 for 16-bit floats.
 
     For others it is `dtype`.
@@ -82,8 +77,8 @@ def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: NewAxis, e
     mean = _mean(x, axes)
     centred = x - mean
     rstd = rsqrt(_mean(centred * centred, axes) + eps)
-    out = centred * rstd * _as(gamma, x.dtype) + _as(beta, x.dtype)
-    return _as(out, input.dtype), mean, rstd
+    out = centred * rstd * in_dtype(gamma, x.dtype) + in_dtype(beta, x.dtype)
+    return in_dtype(out, input.dtype), mean, rstd
 
 
 @layer_norm_core.infer
@@ -95,7 +90,7 @@ def _(x, gamma, beta, axis, eps):
                 f"normalised "
                 f"from axis {axis}; wanted {x.shape[axis:]}"
             )
-    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), _statistics_dtype(x.dtype))
+    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), statistics_dtype(x.dtype))
     return x, kept, kept
 
 
@@ -106,14 +101,14 @@ def _(x, gamma, beta, out, dout, axis, eps):
     dx, dgamma, dbeta = layer_norm_grad(x, gamma, mean, rstd, dy, axis)
     n = size_of(x.shape[axis:])
     if not is_zero(dmean):
-        dx = dx + _as(broadcast_to(dmean * (1.0 / n), x.shape), x.dtype)
+        dx = dx + in_dtype(broadcast_to(dmean * (1.0 / n), x.shape), x.dtype)
     if not is_zero(drstd):
         share = drstd * rstd * rstd * rstd * (-1.0 / n)
-        dx = dx + _as((widened(x) - mean) * share, x.dtype)
-    return dx, dgamma, _as(dbeta, beta.dtype)
+        dx = dx + in_dtype((widened(x) - mean) * share, x.dtype)
+    return dx, dgamma, in_dtype(dbeta, beta.dtype)
 
 
-def _check_gradient(
+def check_gradient(
     name: str,
     x: TensorType,
     dout: TensorType,
@@ -154,17 +149,17 @@ def layer_norm_grad(
     axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
     dy = widened(dout)
     normal = (widened(input) - mean) * rstd
-    g = dy * _as(gamma, dy.dtype)
+    g = dy * in_dtype(gamma, dy.dtype)
     dx = (g - _mean(g, axes) - normal * _mean(g * normal, axes)) * rstd
     dgamma = reduce_sum(dy * normal, lead, False)
     dbeta = reduce_sum(dy, lead, False)
-    return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
+    return in_dtype(dx, input.dtype), in_dtype(dgamma, gamma.dtype), in_dtype(dbeta, gamma.dtype)
 
 
 @layer_norm_grad.infer
 def _(x, gamma, mean, rstd, dout, axis):
-    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), _statistics_dtype(x.dtype))
-    _check_gradient("layer_norm_grad", x, dout, gamma, x.shape[axis:], (mean, rstd), kept)
+    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), statistics_dtype(x.dtype))
+    check_gradient("layer_norm_grad", x, dout, gamma, x.shape[axis:], (mean, rstd), kept)
     return x, gamma, gamma
 
 
@@ -217,10 +212,10 @@ def _(
     return (input, weight, bias, input.ndim - len(sizes), float(eps))
 
 
-# ---- batch --------------------------------------------------------------------------------------
+# ---- channels -----------------------------------------------------------------------------------
 
 
-def _along(x: Tensor, ndim: int) -> Tensor:
+def along_channels(x: Tensor, ndim: int) -> Tensor:
     """Reshape (C,) to (C, 1, ...), so that it broadcasts along the channels of (N, C, ...).
 
     `ndim` is the number of axes of (N, C, ...).
@@ -228,7 +223,7 @@ def _along(x: Tensor, ndim: int) -> Tensor:
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 
-def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
+def check_channels(name: str, x: TensorType, **given: TensorType) -> None:
     """Raise ShapeError unless each tensor in `given` has one element per channel of `x`.
 
     `name` is the op's name in the message.
@@ -243,206 +238,7 @@ def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
             )
 
 
-@op(dtypes=FLOATING)
-def batch_moments(input: Tensor):
-    """Composite op: mean and biased variance of each channel (axis 1)."""
-    axes = (0, *range(2, input.ndim))
-    x = widened(input)
-    mean = reduce_mean(x, axes, False)
-    centred = x - _along(mean, x.ndim)
-    return mean, reduce_mean(centred * centred, axes, False)
-
-
-@batch_moments.infer
-def _(x):
-    _check_channels("batch_moments", x)
-    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
-    return kept, kept
-
-
-@op(dtypes=FLOATING)
-def batch_products(dout: Tensor, input: Tensor, mean: Tensor):
-    """Composite op: the sums of `dout` and of dout * (input - mean) over each channel.
-
-    The gradients of batch normalisation need them.
-    """
-    axes = (0, *range(2, input.ndim))
-    dy = widened(dout)
-    centred = widened(input) - _along(mean, input.ndim)
-    return reduce_sum(dy, axes, False), reduce_sum(dy * centred, axes, False)
-
-
-@batch_products.infer
-def _(dout, x, mean):
-    _check_channels("batch_products", x)
-    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
-    if dout.plain is not x.plain or mean.plain is not kept:
-        raise ShapeError(
-            f"batch_products: got a gradient of {dout} and means of {mean} for an input of {x}; "
-            f"wanted {x} and {kept}"
-        )
-    return kept, kept
-
-
-@op(dtypes=FLOATING)
-def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
-    """Composite op: batch normalisation of the channels (axis 1) by batch statistics.
-
-    Returns (normalised * gamma + beta, mean, biased variance). Source: Ioffe and Szegedy, 2015.
-    """
-    mean, variance = batch_moments(input)
-    x = widened(input)
-    scale = rsqrt(variance + eps) * _as(gamma, x.dtype)
-    centred = x - _along(mean, x.ndim)
-    out = centred * _along(scale, x.ndim) + _along(_as(beta, x.dtype), x.ndim)
-    return _as(out, input.dtype), mean, variance
-
-
-@batch_norm_train.infer
-def _(x, gamma, beta, eps):
-    _check_channels("batch_norm", x, gamma=gamma, beta=beta)
-    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
-    return x, kept, kept
-
-
-@batch_norm_train.bprop
-def _(x, gamma, beta, out, dout, eps):
-    _, mean, variance = out
-    dy, dmean, dvariance = dout
-    dx, dgamma, dbeta = batch_norm_grad(x, gamma, mean, variance, dy, eps)
-    n = x.size // x.shape[1] if x.shape[1] else 1
-    if not is_zero(dmean):
-        dx = dx + _as(broadcast_to(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
-    if not is_zero(dvariance):
-        centred = widened(x) - _along(mean, x.ndim)
-        dx = dx + _as(centred * _along(dvariance * (2.0 / n), x.ndim), x.dtype)
-    return dx, dgamma, _as(dbeta, beta.dtype)
-
-
-@op(dtypes=FLOATING)
-def batch_norm_grad(
-    input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float
-):
-    """Composite op: gradients of `batch_norm_train` with respect to input, gamma and beta.
-
-    `mean` and `var` are the statistics that `batch_norm_train` returned, and `dout` is the
-    cotangent of its first result.
-    """
-    n = input.size // input.shape[1] if input.shape[1] else 1
-    dbeta, product = batch_products(dout, input, mean)
-    dy = widened(dout)
-    centred = widened(input) - _along(mean, input.ndim)
-    rstd = rsqrt(var + eps)
-    dgamma = product * rstd
-    inner = (
-        dy
-        - _along(dbeta * (1.0 / n), input.ndim)
-        - centred * _along(rstd * dgamma * (1.0 / n), input.ndim)
-    )
-    dx = inner * _along(_as(gamma, dy.dtype) * rstd, input.ndim)
-    return _as(dx, input.dtype), _as(dgamma, gamma.dtype), _as(dbeta, gamma.dtype)
-
-
-@batch_norm_grad.infer
-def _(x, gamma, mean, var, dout, eps):
-    _check_channels("batch_norm_grad", x, gamma=gamma)
-    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
-    _check_gradient("batch_norm_grad", x, dout, gamma, kept.shape, (mean, var), kept)
-    return x, gamma, gamma
-
-
-@op(dtypes=FLOATING)
-def batch_norm_infer(
-    input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float
-):
-    """Composite op: batch normalisation of the channels (axis 1) by a given mean and variance."""
-    _check_channels(
-        "batch_norm", input._type, gamma=gamma._type, beta=beta._type, mean=mean._type,
-        variance=variance._type,
-    )  # fmt: skip
-    x = widened(input)
-    scale = rsqrt(_as(variance, x.dtype) + eps) * _as(gamma, x.dtype)
-    shift = _as(beta, x.dtype) - _as(mean, x.dtype) * scale
-    return _as(x * _along(scale, x.ndim) + _along(shift, x.ndim), input.dtype)
-
-
-@cached_call
-def batch_norm(
-    input_x: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalise each channel to mean 0 and variance 1 (`mindspore.ops.batch_norm`).
-
-    The result is multiplied by `weight`, and `bias` is added.
-
-    Args:
-        input_x: Tensor (N, C, ...), floating.
-        running_mean, running_var: Tensors (C,). Without `training` they are used, else they are
-            updated in place with the batch's statistics (the unbiased variance), unless None.
-        weight, bias: Tensors (C,), or None for 1 and 0.
-        training: whether to use the statistics of the batch.
-        momentum: weight of the batch in the running statistics.
-        eps: added to the variance.
-
-    Returns:
-        Tensor of the shape of `input_x`.
-
-    Raises:
-        ValueError: sizes that do not fit; no running statistics without `training`.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.Tensor([[1.0], [3.0]])
-        >>> print(ms.ops.batch_norm(x, None, None, training=True).round(decimals=3))
-        [[-1.]
-         [ 1.]]
-    """
-    if input_x.ndim < 2:
-        raise ShapeError(f"batch_norm: got input of shape {input_x.shape}; wanted (N, C, ...)")
-    channels = (input_x.shape[1],)
-    kept = _statistics_dtype(input_x.dtype)
-    gamma = fill(channels, 1.0, kept) if weight is None else weight
-    beta = fill(channels, 0.0, kept) if bias is None else bias
-    if not training:
-        if running_mean is None or running_var is None:
-            raise ArgumentValueError(
-                "batch_norm: got no running_mean or running_var; wanted both, or training=True"
-            )
-        return batch_norm_infer(input_x, gamma, beta, running_mean, running_var, float(eps))
-    out, mean, variance = batch_norm_train(input_x, gamma, beta, float(eps))
-    if running_mean is not None and running_var is not None:
-        move_statistics(input_x, running_mean, running_var, mean, variance, 1.0 - momentum)
-    return out
-
-
-def move_statistics(
-    x: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    keep: float,
-) -> None:
-    """Update `running_mean` and `running_var` in place with the statistics of a batch `x`.
-
-    The batch's statistics are `mean` and the biased `variance`, which is converted to the unbiased
-    one. `keep` is the weight of the old values.
-    """
-    found = moving_statistics(
-        running_mean, running_var, stop_gradient(mean), stop_gradient(variance), keep,
-        x.size // x.shape[1] if x.shape[1] else 1,
-    )  # fmt: skip
-    assign(running_mean, found[0])
-    assign(running_var, found[1])
-
-
-# ---- group, instance, others --------------------------------------------------------------------
+# ---- group, and others --------------------------------------------------------------------------
 
 
 @op(dtypes=FLOATING)
@@ -474,8 +270,8 @@ def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups
     one, zero = fill((count,), 1.0, input.dtype), fill((count,), 0.0, input.dtype)
     out = reshape_to(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
     if weight is not None:
-        out = out * _along(_as(weight, input.dtype), input.ndim)
-    return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
+        out = out * along_channels(in_dtype(weight, input.dtype), input.ndim)
+    return out if bias is None else out + along_channels(in_dtype(bias, input.dtype), input.ndim)
 
 
 @group_norm.normaliser
@@ -494,7 +290,7 @@ def _(
             f"(N, C, ...) and a divisor of C"
         )
     given = {k: t._type for k, t in (("weight", weight), ("bias", bias)) if t is not None}
-    _check_channels("group_norm", input._type, **given)
+    check_channels("group_norm", input._type, **given)
     return (input, weight, bias, num_groups, float(eps))
 
 
@@ -524,7 +320,7 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float):
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     wide = widened(x)
     rstd = rsqrt(_mean(wide * wide, axes) + eps)
-    return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
+    return in_dtype(wide * rstd * in_dtype(gamma, wide.dtype), x.dtype), rstd
 
 
 @rms_norm.normaliser
@@ -570,7 +366,7 @@ def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
     squares = pad_by(squares, (0, r, 0), (0, r, 0), 0)
     near = strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
     total = reshape_to(reduce_sum(near, (2,), False), x.shape)
-    return _as(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
+    return in_dtype(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
 
 
 @lrn.normaliser
@@ -604,7 +400,7 @@ def l2_normalize(input: Tensor, axis: Axes, epsilon: float):
     """
     x = widened(input)
     total = maximum(reduce_sum(x * x, axis, True), fill((), epsilon, x.dtype))
-    return _as(x * rsqrt(total), input.dtype)
+    return in_dtype(x * rsqrt(total), input.dtype)
 
 
 @l2_normalize.normaliser

@@ -1,13 +1,13 @@
 """Primitive classes of normalisation: BatchNorm and LayerNorm.
 
 Users construct them. They convert MindSpore's constructor arguments and data formats to calls of
-`normalization.py`, which has the ops.
+`batch_normalization.py` and `normalization.py`, which have the ops.
 """
 
 from __future__ import annotations
 
 from ..tensor import Tensor
-from . import normalization
+from . import batch_normalization, normalization
 from .axes import axis_of
 from .creation import fill
 from .data_formats import first_to_last, last_to_first, wanted_format
@@ -34,7 +34,7 @@ class BatchNorm(Primitive):
         (3, 2)
     """
 
-    op = normalization.batch_norm_train
+    op = batch_normalization.batch_norm_train
 
     def __init__(
         self,
@@ -66,12 +66,14 @@ class BatchNorm(Primitive):
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
         if self.is_training:
-            out, m, v = normalization.batch_norm_train(x, scale, bias, float(self.epsilon))
+            out, m, v = batch_normalization.batch_norm_train(x, scale, bias, float(self.epsilon))
             if isinstance(mean, Tensor) and isinstance(variance, Tensor):
-                normalization.move_statistics(x, mean, variance, m, v, 1.0 - self.momentum)
+                batch_normalization.move_statistics(x, mean, variance, m, v, 1.0 - self.momentum)
         else:
             out, m, v = (
-                normalization.batch_norm_infer(x, scale, bias, mean, variance, float(self.epsilon)),
+                batch_normalization.batch_norm_infer(
+                    x, scale, bias, mean, variance, float(self.epsilon)
+                ),
                 mean,
                 variance,
             )

@@ -1,10 +1,10 @@
 """The update formulas of optimisers (Adam, SGD, ...), one op each, and of moving statistics.
 
-`nn/optim` and `normalization.py` call them. An op returns the new values of its operands and writes
-nothing in place. Each is a composite op, for which a backend may have one kernel. Learning rates
-and powers are 0-d operands, so that a new value never triggers a compilation; settings that stay
-the same in all steps are attributes. Arithmetic must be done in at least float32, and each result
-has the dtype of the operand that it replaces.
+`nn/optim` and `batch_normalization.py` call them. An op returns the new values of its operands and
+writes nothing in place. Each is a composite op, for which a backend may have one kernel. Learning
+rates and powers are 0-d operands, so that a new value never triggers a compilation; settings that
+stay the same in all steps are attributes. Arithmetic must be done in at least float32, and each
+result has the dtype of the operand that it replaces.
 """
 
 from __future__ import annotations

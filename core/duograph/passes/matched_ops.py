@@ -20,6 +20,7 @@ from ..ops.activation import (
 )
 from ..ops.attention import attention_grad, self_attention, self_attention_grad
 from ..ops.attention import attention_of as attention
+from ..ops.batch_normalization import batch_moments, batch_products
 from ..ops.channels_last import (
     avg_pool_channels_last,
     avg_pool_grad_channels_last,
@@ -46,7 +47,6 @@ from ..ops.movement import concat_by as concat
 from ..ops.movement import identity
 from ..ops.movement import pad_by as pad_constant
 from ..ops.movement import slice_by as strided_slice
-from ..ops.normalization import batch_moments, batch_products
 from ..ops.pooling import avg_pool, avg_pool_grad, max_pool, max_pool_grad
 from ..ops.shape_primitives import broadcast_to, reduce_sum, strided_copy
 from ..ops.shape_primitives import reshape_to as reshape

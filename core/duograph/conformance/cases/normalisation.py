@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...dtype import bfloat16, float16, float32
-from ...ops.normalization import (
+from ...ops.batch_normalization import (
     batch_moments,
     batch_norm_grad,
     batch_norm_infer,
     batch_norm_train,
     batch_products,
+)
+from ...ops.normalization import (
     group_norm,
     l2_normalize,
     layer_norm,
