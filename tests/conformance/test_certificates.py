@@ -294,13 +294,3 @@ def test_tests_that_another_plugin_leaves_out_are_counted(tmp_path):
     assert found is not None, text
     assert re.fullmatch(r"\d+ tests deselected", found["partial"][1])
     assert found["reached"] == []
-
-
-def test_an_old_pytest_is_named(monkeypatch):
-    import duograph_pytest
-
-    monkeypatch.setattr(pytest, "version_tuple", (7, 4, 0))
-    with pytest.raises(
-        pytest.UsageError, match=r"needs pytest 8 or later.*duograph\[conformance\]"
-    ):
-        duograph_pytest._load(None)
