@@ -1,6 +1,6 @@
 """The one module from which graph passes import the ops that they match.
 
-The names are those in printed graphs, so that a pass need not know in which module an op is
+The names are those of the ops, so that a pass need not know in which module an op is
 defined. This module must not define anything itself.
 """
 
