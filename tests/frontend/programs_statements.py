@@ -521,6 +521,26 @@ def match_alternatives_that_bind_rests(x, y):
     return -x
 
 
+@case.factory("15.12", "S", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))])
+def match_alternatives_in_a_cell():
+    class Net(nn.Cell):
+        def construct(self, x, y):
+            match {"a": x, "b": y}:
+                case {"a": 1, "b": n} | {"b": 1, "a": n}:
+                    return n * 10
+            return x
+
+    return Net()
+
+
+@case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
+def match_alternatives_that_bind_rests_of_dicts(x, y):
+    match {"a": x, "b": y}:
+        case {"a": 1, **rest} | {"b": 1, **rest}:
+            return x * len(rest), sorted(rest)
+    return x, []
+
+
 @case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
 def match_alternatives_that_bind_different_types(x, y):
     match (x, y, "a"):
