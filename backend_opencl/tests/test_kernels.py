@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from duograph.dtype import float32, int32
 from duograph.op import OPS
+from duograph.tensor import Tensor
+from duograph.types import TensorType
 from opencl_harness import FORMS, backend, check, needs_device, run, type_of
 
 pytestmark = [needs_device, pytest.mark.parametrize("form", FORMS)]
@@ -76,6 +78,18 @@ TABLE = [
         0,
     ),
     ("sort", [ints(9, 4, 37, 3)], {"axis": 1, "descending": True}, 0),
+    ("topk", [f32(7, 333)], {"k": 5, "axis": 1, "largest": True}, 0),
+    ("topk", [f32(3, 101, 5)], {"k": 16, "axis": 1, "largest": False}, 0),
+    ("topk", [ints(9, 13, 77) - 4], {"k": 3, "axis": 1, "largest": True}, 0),
+    ("topk", [ints(3, 19, 7)], {"k": 16, "axis": 0, "largest": False}, 0),
+    ("topk", [NAN], {"k": 3, "axis": 1, "largest": True}, 0),
+    ("topk", [NAN[:, ::-1]], {"k": 2, "axis": 0, "largest": False}, 0),
+    ("topk", [f32(1)], {"k": 1, "axis": 0, "largest": True}, 0),
+    ("topk", [f32(4, 0)], {"k": 0, "axis": 1, "largest": True}, 0),
+    ("topk", [ints(9, 0, 5)], {"k": 2, "axis": 1, "largest": True}, 0),
+    ("topk", [ints(9, 3, 5)], {"k": 0, "axis": 1, "largest": False}, 0),
+    ("topk", [ints(2, 3, 50, dtype=np.bool_)], {"k": 4, "axis": 1, "largest": True}, 0),
+    ("topk", [f32(5, 60).astype(np.float16)], {"k": 7, "axis": 1, "largest": False}, 0),
     ("gather", [f32(6, 5, 4), np.array([[0, -1], [3, 3]])], {"axis": 1}, 0),
     ("scatter_set", [f32(6, 4), np.array([1, 3, 1, 5, 1]), f32(5, 4)], {"axis": 0}, 0),
     ("scatter_set", [f32(3, 9), np.array([8, 8, 0]), f32(3, 3)], {"axis": 1}, 0),
@@ -130,6 +144,28 @@ TABLE = [
 )
 def test_kernel(form, name, arrays, attributes, tol):
     check(form, name, arrays, tol, **attributes)
+
+
+def test_topk_sorts_for_many_elements_or_a_few_long_lines(form):
+    """Beyond 16 elements there is no kernel, so that the op is decomposed; nor for few long lines
+    on a GPU.
+    """
+
+    def has_kernel(shape, k, axis=1):
+        types = (TensorType.of(shape, float32),)
+        attributes = {"k": k, "axis": axis, "largest": True}
+        return backend(form).prepare(OPS["topk"], types, attributes, 0) is not None
+
+    assert has_kernel((3, 40), 16)
+    assert not has_kernel((3, 40), 17)
+    assert has_kernel((3, 5000), 2) == (form == "serial")
+
+
+@pytest.mark.parametrize("dtype", [float32, int32])
+def test_topk_of_no_axis(form, dtype):
+    """A 0-d operand has no axis: the kernel never gets one."""
+    with pytest.raises(ValueError, match="topk: got a 0-d tensor; wanted at least one axis"):
+        Tensor(3, dtype, device="OpenCL").topk(1)
 
 
 def softmax(x, axis):

@@ -496,12 +496,57 @@ def match_sequence_of_python(x):
     return x
 
 
-@case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
+@case("15.12", "S", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4)), (f(1), f(1))], grad=(0, 1))
 def match_alternatives_that_bind_differently(x, y):
     match (x, y):
         case (1, n) | (n, 1):
-            return n * 10
+            return n * x * 10
     return x
+
+
+@case("15.12", "S", [(f(1), f(5)), (f(5), f(2)), (f(5), f(3)), (f(5), f(6)), (f(3), f(2))])
+def match_three_alternatives_that_bind_numbers(x, y):
+    match (int(x), int(y), 4):
+        case (1 as m, n, k) | (n, 2 as m, k) | (k, 3 as n, m) if n > 2:
+            return x * n + m + k
+    return -x
+
+
+@case("15.12", "S", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))])
+def match_alternatives_that_bind_rests(x, y):
+    match [x, y]:
+        case [1, *rest] | [*rest, 1]:
+            rest.append(x)
+            return rest[0] * 10 + sum(rest)
+    return -x
+
+
+@case.factory("15.12", "S", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))])
+def match_alternatives_in_a_cell():
+    class Net(nn.Cell):
+        def construct(self, x, y):
+            match {"a": x, "b": y}:
+                case {"a": 1, "b": n} | {"b": 1, "a": n}:
+                    return n * 10
+            return x
+
+    return Net()
+
+
+@case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
+def match_alternatives_that_bind_rests_of_dicts(x, y):
+    match {"a": x, "b": y}:
+        case {"a": 1, **rest} | {"b": 1, **rest}:
+            return x * len(rest), sorted(rest)
+    return x, []
+
+
+@case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
+def match_alternatives_that_bind_different_types(x, y):
+    match (x, y, "a"):
+        case (1, n, _) | (_, 1, n):
+            return x, n
+    return x, x
 
 
 @case("15.12", "S", [(f(1),), (f(2),)])

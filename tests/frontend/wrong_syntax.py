@@ -93,11 +93,13 @@ def class_in_the_body(x):
     return Pair(x).a
 
 
-@wrong(RuntimeError, r"Match: got alternatives .* bind a name to different", F(2), falls_back=True)
-def alternatives_that_bind_differently(x):
-    match (x[0], x[1]):  # <- here
-        case (1, n) | (n, 1):
-            x = x * n
+@wrong(
+    RuntimeError, r"Match: got alternatives .* bind 'n' to .* types: .*'a'", F(2), falls_back=True
+)
+def alternatives_that_bind_different_types(x):
+    match (x[0], x[1], "a"):  # <- here
+        case (1, n, _) | (_, 1, n):
+            x = x * 2
     return x
 
 

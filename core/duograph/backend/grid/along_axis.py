@@ -1,7 +1,7 @@
 """GPU-style kernels of ops along one axis: each work item processes a line along that axis.
 
 A line is the sequence of elements that differ only in their index along the axis. The ops are
-cumulative sums and extremes, argmax and argmin, sorting, and gather and scatter of elements.
+cumulative sums and extremes, argmax and argmin, sorting, topk, and gather and scatter of elements.
 `GridBackend` finds their builders in the kernel table. With only a few long lines, most of a grid
 would be idle; the builders then return None, and the op is decomposed.
 """
@@ -24,6 +24,8 @@ __all__ = ["Lines", "lined_up", "places_of_indices"]
 
 # On a GPU, decomposing the op is faster for fewer than FEW_LINES lines longer than LONG_LINE.
 FEW_LINES, LONG_LINE = 256, 4096
+# Beyond this number topk sorts, which is faster where most elements must be inserted.
+MOST_FIRST = 16
 
 
 class Lines:
@@ -253,6 +255,54 @@ def sort(
     )  # fmt: skip
     k.close()
     return Plan((lines.end(),), (max(8, x.size * 8),))
+
+
+@kernel("topk")
+def topk(
+    device: GridDevice, types: Types, results: Types, *, k: int, axis: int, largest: bool
+) -> Plan | None:
+    """Return the launch plan of the k first elements of a sort along an axis, and their indices.
+
+    Each work item reads a line once and inserts an element into the results if it precedes the last
+    one of them. Returns None if k is too large for that, or if the lines are too few and long; the
+    op then sorts.
+    """
+    (x,) = types
+    if not results[0].size:
+        return Plan(())
+    lines = Lines(device, "topk", x.shape, axis, x.size)
+    if k > MOST_FIRST or not lines.suits:
+        return None
+    w, type_ = lines.k, element(x.dtype)
+    w.read("x", x.dtype, 0)
+    w.write("values", x.dtype, 1)
+    w.write("indices", int64, 2)
+    w.number("chosen", k)
+    lines.begin()
+    w.line("const ix to = line / step * chosen * step + line % step;", "ix kept = 0;")
+    w.open("for (ix j = 0; j < n; j++)")
+    w.line(
+        f"const {SUFFIX[x.dtype]} stored = x[from + j * step];",
+        f"const {type_} v = ({type_}){device.dialect.load(x.dtype, 'stored')};",
+        "ix place = kept;",
+    )
+    w.open("while (place > 0)")
+    last = "values[to + (place - 1) * step]"
+    w.line(
+        f"const {type_} before = ({type_}){device.dialect.load(x.dtype, last)};",
+        # of equals the first stays in front
+        f"if (!(v {'>' if largest else '<'} before || (before != before && v == v))) break;",
+        "place--;",
+    )
+    w.close()
+    w.line("if (place == chosen) continue;", "kept += kept < chosen;")
+    w.open("for (ix p = kept - 1; p > place; p--)")
+    for name in ("values", "indices"):
+        w.line(f"{name}[to + p * step] = {name}[to + (p - 1) * step];")
+    w.close()
+    w.line("values[to + place * step] = stored;", "indices[to + place * step] = j;")
+    w.close()
+    return Plan((lines.end(),))
 
 
 def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from ...errors import UnsupportedSyntaxError
+from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.values import GraphObject, NeedsValue
 from ...tensor import Tensor
 from ..libraries import is_users_class
@@ -164,24 +164,51 @@ def _alternatives(
 ) -> Value:
     """Return whether any alternative of an or-pattern fits, as a Python or graph bool.
 
-    The names that it binds are added to `names`. Patterns that depend on a graph condition and bind
-    a name to different values are refused.
+    The names that the first one that fits binds are added to `names`. If a graph condition decides
+    which one that is, the graph chooses the value of each name.
     """
     found: Value = False
-    bound: Names | None = None
+    bound: Names = {}
     for p in patterns:
         inner: Names = {}
         fits = matches(ev, frame, subject, p, inner)
         if fits is False:
             continue
-        if bound is not None and any(bound[k] is not v for k, v in inner.items()):
-            raise _refused("got alternatives on a Tensor that bind a name to different values")
-        bound = inner
+        if found is False:
+            bound = inner
+        else:
+            bound = {k: _chosen(ev, found, v, inner[k], k) for k, v in bound.items()}
         found = either(found, fits)
         if found is True:
             break
-    names.update(bound or {})
+    names.update(bound)
     return found
+
+
+def _chosen(ev: Evaluation, cond: Value, first: Value, later: Value, name: str) -> Value:
+    """Return what an or-pattern binds to a name: `first` if `cond` is true, otherwise `later`.
+
+    Args:
+        ev: the evaluation.
+        cond: a bool of the graph, whether an alternative before the one that binds `later` fits.
+        first: what the alternatives before bind.
+        later: what the next alternative binds, of the same type.
+        name: the name.
+    """
+    if first is later:
+        return first
+    if isinstance(first, _Rest) and isinstance(later, _Rest):
+        if type(first.content) is not list:
+            raise _refused(f"got alternatives on a Tensor that bind the dict {name!r} differently")
+        content = _chosen(ev, cond, tuple(first.content), tuple(later.content), name)
+        return _Rest(list(content))
+    try:
+        return select(ev, cond, lambda: first, lambda: later, name, ("next pattern", "pattern"))
+    except JoinError as error:
+        raise _refused(
+            f"got alternatives on a Tensor that bind {error.name!r} to values of different types: "
+            + " and ".join(error.sides)
+        ) from error
 
 
 def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
