@@ -13,6 +13,7 @@ import argparse
 import importlib
 import inspect
 import sys
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -63,6 +64,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "For authors of backends": (
         "duograph.backend.protocol",
         "duograph.backend.hookspecs",
+        "duograph.backend.prepared",
+        "duograph.backend.program",
+        "duograph.backend.costs",
+        "duograph.backend.views",
+        "duograph.backend.streams",
+        "duograph.backend.collectives",
         "duograph.backend.observers",
     ),
 }
@@ -96,6 +103,8 @@ def kind_of(thing: object) -> str:
     """Return how Sphinx documents an object."""
     if inspect.isclass(thing):
         return "exception" if issubclass(thing, BaseException) else "class"
+    if typing.get_origin(thing) is not None:  # an alias of a type
+        return "data"
     return "function" if callable(thing) else "data"
 
 

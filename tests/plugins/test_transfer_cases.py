@@ -9,7 +9,9 @@ from typing import Any
 import duograph as ms
 import numpy as np
 import pytest
+from duograph.backend import registry
 from duograph.conformance import oracle, test_transfers
+from duograph.conformance.session import Session
 from duograph.placement import device_of, thread_device
 
 pytest.importorskip("duograph_reference", reason="the reference backend is not installed")
@@ -30,6 +32,21 @@ def run(name: str, kind: type[Two], **members: Any) -> None:
             dtypes=(ms.bool_, ms.int32, ms.bfloat16, ms.float32),
         )
         CASES[name](session) if CASES[name].__code__.co_argcount else CASES[name]()
+
+
+@pytest.mark.parametrize("index", [None, 0, 1])
+def test_the_suite_tests_the_device_that_was_asked_for(index: int | None) -> None:
+    name = "Two" if index is None else f"Two:{index}"
+    before = ms.get_context("device_target"), ms.get_context("device_id"), ms.get_context("debug")
+    with registered(Two) as backend:
+        try:
+            session = Session(name, quick=True)
+            session.begin()
+            assert registry.current_device() == session.device
+            assert ms.Tensor([1.0]).device == f"Two:{index or 0}"
+            assert backend.devices()[index or 0].description in session.title
+        finally:
+            ms.set_context(device_target=before[0], device_id=before[1], debug=before[2])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -283,6 +283,11 @@ class Communicator(ABC):
         """Release this communicator's resources; every rank of the group must call it."""
 
 
+def _runs_anywhere() -> str | None:
+    """Return None: the engine can run here."""
+    return None
+
+
 @dataclasses.dataclass(frozen=True)
 class CollectivesSpec:
     """A communication engine, as its plugin describes it.
@@ -302,7 +307,7 @@ class CollectivesSpec:
     name: str
     world: Callable[[], Communicator]
     claims: Callable[[], bool]
-    available: Callable[[], str | None] = lambda: None
+    available: Callable[[], str | None] = _runs_anywhere
     launch: Callable[[int, Sequence[str]], list[str]] | None = None
     priority: int = 0
 

@@ -13,8 +13,8 @@ whose functions are marked with `hookimpl`::
     def duograph_backend():
         return BackendSpec("MyDevice", factory)
 
-An implementation of a hook may omit arguments, but must not add or rename any. Plugin modules must
-not import anything heavy: `registry` loads them when a program first asks about devices or ops.
+Hooks take no arguments. Plugin modules must not import anything heavy: `registry` loads them when a
+program first asks about devices or ops.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ class Backend:
             takes the place of the op's own decomposition where the backend has no kernel; it may
             return NotImplemented for operands that it does not take.
         symbolic_sizes: whether `prepare`, `compile` and `link` take types whose sizes are symbolic
-            (`duograph.dims`), so that one linked program serves many sizes (`LinkedProgram.at`).
+            (`duograph.backend.sizes`), so that one linked program serves many sizes
+            (`LinkedProgram.at`).
         passes: functions from graph to graph that run on compiled functions for this backend, from
             O1 on, before fusion.
     """

@@ -23,6 +23,7 @@ from .. import context
 from .._cores import cores
 from ..backend import registry
 from ..dtype import ALL
+from ..placement import device_of
 from . import random_aliases, random_programs, random_sizes
 from .program_runs import Program, disagreement, is_refused, observe
 
@@ -227,8 +228,9 @@ def _work(options: argparse.Namespace, numbers: Sequence[int], out: Connection) 
     and None ends the series.
     """
     debug = numbers[0] // CHUNK % DEBUG_EVERY == 0
-    context.set_context(device_target=options.device, device_id=0, debug=debug)
-    absent = absent_dtypes(options.device)
+    device = device_of(options.device)
+    context.set_context(device_target=device.name, device_id=device.index, debug=debug)
+    absent = absent_dtypes(device.name)
     # what importing made never becomes garbage; the cycles of programs are few
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

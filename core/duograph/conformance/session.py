@@ -111,8 +111,8 @@ class Session:
 
     def begin(self) -> None:
         """Prepare one conformance test: select the device; reset measurements and `on_host`."""
-        if context.settings.device_target != self.name:
-            context.set_context(device_target=self.name, device_id=0, debug=True)
+        if registry.current_device() != self.device:
+            context.set_context(device_target=self.name, device_id=self.device.index, debug=True)
         self._before = sum(fallback_counts.values())
         self.measured = {}
         check.start_test()

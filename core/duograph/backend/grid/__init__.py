@@ -2,7 +2,7 @@
 
 OpenCL, CUDA and similar systems differ in the syntax of kernels, in how kernels are built and in
 how they are launched; the algorithms are the same. A backend that builds on this package supplies
-two things, a language and a driver; it then has kernels for all ops and for fused regions. This
+two things, a language and a driver; it then has kernels of ops and of fused regions. This
 package must not open a device or depend on a vendor.
 
 1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file, which is put before

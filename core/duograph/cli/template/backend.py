@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.dtype import bool_, float32, int32, int64, uint32
-from duograph.errors import DeviceMemoryError
+from duograph.errors import DeviceMemoryError, IndexRangeError
 from duograph.op import Op
 from duograph.types import TensorType
 
@@ -173,28 +173,29 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
     return np.matmul(x, y.swapaxes(-1, -2) if transpose_b else y)
 
 
-def _rows(indices: Array, n: int, name: str) -> Array:
-    """Add `n`, the size of the indexed axis, to negative indices; return the array of all indices.
+def _rows(indices: Array, x: Array, axis: int, name: str) -> Array:
+    """Add the size of an axis of `x` to negative indices; return the array of all indices.
 
-    Raises IndexError if one is out of range. A device that cannot raise from a kernel may do
-    anything else that is safe.
+    Raises IndexRangeError, in the name of the op, if one is out of range. A device that cannot
+    raise from a kernel may do anything else that is safe.
     """
+    n = x.shape[axis]
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]
-        raise IndexError(
-            f"{name}: index {bad} is out of range for size {n}; wanted {-n} to {n - 1}"
-        )
+        raise IndexRangeError.of_axis(name, int(bad), axis, n)
     return np.where(indices < 0, indices + n, indices)
 
 
 def _gather(x: Array, indices: Array, axis: int, result: TensorType) -> Array:
-    return np.take(x, _rows(indices, x.shape[axis], "gather"), axis)
+    return np.take(x, _rows(indices, x, axis, "gather"), axis)
 
 
-def _scatter(add: bool) -> Callable[..., Array]:
+def _scatter(name: str) -> Callable[..., Array]:
+    add = name == "scatter_add"
+
     def kernel(x: Array, indices: Array, updates: Array, axis: int, result: TensorType) -> Array:
         out = np.moveaxis(np.array(x), axis, 0)
-        rows = _rows(indices, x.shape[axis], "scatter").reshape(-1)
+        rows = _rows(indices, x, axis, name).reshape(-1)
         new = updates.reshape(*x.shape[:axis], rows.size, *x.shape[axis + 1 :])
         for row, value in zip(
             rows, np.moveaxis(new, axis, 0), strict=True
@@ -234,6 +235,6 @@ KERNELS: dict[str, Callable[..., Array]] = {
     "reduce_max": lambda x, axis, keepdims, result: np.max(x, axis, keepdims=keepdims),
     "matmul": _matmul,
     "gather": _gather,
-    "scatter_set": _scatter(add=False),
-    "scatter_add": _scatter(add=True),
+    "scatter_set": _scatter("scatter_set"),
+    "scatter_add": _scatter("scatter_add"),
 }
