@@ -126,7 +126,22 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
     for x in found.values():
         if not isinstance(x, GraphTensor) and id(x) not in ev.owned.tensors:
             yield x  # from outside
+    yield from _in_frames(ev, set())
+
+
+def visible_containers(ev: Evaluation) -> set[int]:
+    """Return the ids of the lists, dicts and other objects that evaluated code can still reach."""
     done: set[int] = set()
+    for _ in _in_frames(ev, done):
+        pass
+    return done
+
+
+def _in_frames(ev: Evaluation, done: set[int]) -> Iterator[Value]:
+    """Yield the tensors that variables of all running functions and outside objects hold.
+
+    The ids of the containers and objects on the way are added to `done`.
+    """
     for frame in ev.calls.frames:
         yield from _in_frame(frame, done)
         yield from _in_values(frame.temporaries, done)

@@ -23,7 +23,8 @@ from ..values.flow import Flow, Maybe, Unjoined
 from .branch_ends import content_at_end, value_at_end
 from .dispatch import Dead
 from .host import write_through
-from .join import Join, line_by_line, with_results
+from .join import Join, line_by_line
+from .joined_values import with_results
 
 Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 

@@ -36,6 +36,7 @@ from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
 from ..types import Value
+from ..values.functions import Choice
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
@@ -520,6 +521,14 @@ def _id(ev: Evaluation, x: Value) -> Value:
             )
         return run_on_host(ev, id, (x,), {}, "id", (INT,), objects=True)
     check_known(ev, x)
+    if id(x) in ev.owned.chosen or isinstance(x, Choice):
+        what = "function" if isinstance(x, Choice) else type(x).__name__
+        raise UnsupportedSyntaxError(
+            f"id: got a {what} that is one of several, chosen by a condition on a Tensor or by a "
+            "loop inside jit",
+            construct="id",
+            remedy="Call it outside the compiled function",
+        )
     if isinstance(x, np.ndarray) and not ev.owned.owns_data(x):
         ev.captures.arrays[id(x)] = x
     return id(outside)

@@ -35,7 +35,8 @@ from ..types import Args, Kwargs, Value
 from .dispatch import Dead, call
 from .exceptions import raise_when_run
 from .gradients import Ends, append_failed, needs_python, run_and_undo_in
-from .join import Join, line_by_line, with_results
+from .join import Join, line_by_line
+from .joined_values import with_results
 
 __all__ = ["call_with_bprop"]
 

@@ -29,7 +29,8 @@ from ..types import Kwargs, Value
 from ..values.nested import depends_on_graph
 from .branches import run_and_undo
 from .dispatch import call
-from .join import Join, with_results
+from .join import Join
+from .joined_values import with_results
 from .recursion import Recursive
 
 Ends: TypeAlias = "list[tuple[Location, Value]]"  # written locations, with what they hold then

@@ -24,6 +24,7 @@ from ...tensor import Tensor
 from ...types import BOOL
 from ..state.evaluation import Evaluation
 from ..types import Value
+from ..values.functions import Choice
 from .aliasing import possibilities
 from .host import check_known, run_on_host
 from .outside import reachable, special_method
@@ -50,8 +51,32 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
         if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
             ev.captures.arrays[id(a)] = a
         check_known(ev, a)
+    check_one(ev, x, y)
     originals = ev.copies.originals
     return originals.get(id(x), x) is originals.get(id(y), y)
+
+
+def check_one(ev: Evaluation, x: Value, y: Value) -> None:
+    """Raise if only the running graph can tell whether two containers or functions are one object.
+
+    Raises:
+        UnsupportedSyntaxError: one of them is one of several, chosen by a condition on a Tensor or
+            by a loop.
+    """
+    if x is y:
+        return
+    containers = type(x) is type(y) and isinstance(x, (list, dict, tuple))
+    functions = all(isinstance(v, Choice) or callable(v) for v in (x, y))
+    if (containers and (id(x) in ev.owned.chosen or id(y) in ev.owned.chosen)) or (
+        functions and (isinstance(x, Choice) or isinstance(y, Choice))
+    ):
+        what = "function" if functions else type(x).__name__
+        raise UnsupportedSyntaxError(
+            f"is: got a {what} that is one of several, chosen by a condition on a Tensor or by a "
+            "loop inside jit, to be compared by identity",
+            construct="Compare",
+            remedy="Compare numbers that tell them apart",
+        )
 
 
 def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:

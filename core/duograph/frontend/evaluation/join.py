@@ -18,7 +18,6 @@ from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import GraphScalar, HostValue, kind_of
 from ...ops.creation import fill
-from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
@@ -34,18 +33,10 @@ from ..values.nested import tuple_like
 from .aliasing import note_candidates, tensor_behind
 from .branch_ends import items_at_end
 from .host import object_of
+from .joined_values import Ends, JoinedDict, JoinedList, Placeholder
 from .truth import as_flag, negated
 
 _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
-
-
-class Placeholder:
-    """Placeholder, in the joined value of two branches, for result `index` of the `switch` node."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
 
 
 class Exports:
@@ -156,6 +147,8 @@ class Join:
         names: names of the branches, for messages.
         late: whether a name that only one branch binds may be read after the join, with a check.
         changes: for each branch, the locations that it wrote, with their content at its end.
+        joined: for each branch, id of a list or dict at its end -> the templates of joined values
+            that it is a part of.
     """
 
     def __init__(
@@ -173,6 +166,7 @@ class Join:
         self.cond = cond
         self.exports = Exports(builders)
         self.names = names
+        self.joined: list[dict[int, list[JoinedList | JoinedDict]]] = [{} for _ in builders]
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
@@ -229,15 +223,19 @@ class Join:
                 return a
             return self._host(a, b)
         of = [v for k, v in enumerate((a, b)) if self._mark_ambiguous(v, k)]
+        ends = ((0, a), (1, b))
+        known = self._known(ends)
+        if known is not None:
+            return known
         a, b = self.contents(a, 0), self.contents(b, 1)
         if type(a) is type(b) and is_sequence(a) and len(a) == len(b):
             items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
             if isinstance(a, list):
-                return _AmbiguousList(items, of) if of else self.ev.owned.add(items)
-            return tuple_like(a, items)
+                return JoinedList(items, self, ends, of)
+            return self.ev.owned.represent(tuple_like(a, items))
         if type(a) is type(b) is dict and list(a) == list(b):
             named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
-            return _AmbiguousDict(named, of) if of else self.ev.owned.add(named)
+            return JoinedDict(named, self, ends, of)
         if same(a, b) and not isinstance(a, np.ndarray):
             return a
         if isinstance(a, frozenset) and a == b:
@@ -249,6 +247,17 @@ class Join:
         if not self.ev.strict and _hostable(a) and _hostable(b):
             return self._host(a, b)
         raise self._refused(a, b, what)
+
+    def _known(self, ends: Ends) -> Value:
+        """Return the template of a list or dict that was joined before from the same ends, or None.
+
+        Variables that refer to one object in each branch refer to one object after them.
+        """
+        k, value = ends[0]
+        for template in self.joined[k].get(id(value), ()):
+            if [(i, id(v)) for i, v in template.ends] == [(i, id(v)) for i, v in ends]:
+                return template
+        return None
 
     def _refused(self, a: Value, b: Value, what: str) -> Exception:
         """Return the error to raise for values of two branches that cannot be joined."""
@@ -411,11 +420,18 @@ class Join:
             return self._result(value, k)
         if isinstance(value, tuple):
             items = [self.from_branch(v, k) for v in value]
-            return tuple_like(value, items)
+            return self.ev.owned.represent(tuple_like(value, items))
         if isinstance(value, (list, dict)):
             if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
                 return value  # it existed before; its content is joined by itself
-            return self.items(value, k)
+            ends = ((k, value),)
+            known = self._known(ends)
+            if known is not None:
+                return known
+            if isinstance(value, dict):
+                named = {n: self.from_branch(v, k) for n, v in value.items()}
+                return JoinedDict(named, self, ends)
+            return JoinedList([self.from_branch(v, k) for v in value], self, ends)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
             return Choice(*(self.from_branch(v, k) for v in parts))
@@ -505,81 +521,3 @@ _HOSTABLE = (bool, int, float, complex, str, bytes, type(None))
 
 def _hostable(value: Value) -> bool:
     return isinstance(value, (*_HOSTABLE, HostValue))
-
-
-class _AmbiguousList(list[Value]):
-    """The joined value of a variable that refers to a different list in each branch.
-
-    Attributes:
-        of: the lists that existed before the branches.
-    """
-
-    def __init__(self, items: list[Value], of: list[Value]) -> None:
-        super().__init__(items)
-        self.of = of
-
-
-class _AmbiguousDict(dict[Value, Value]):
-    """The joined value of a variable that refers to a different dict in each branch.
-
-    Attributes:
-        of: the dicts that existed before the branches.
-    """
-
-    def __init__(self, items: dict[Value, Value], of: list[Value]) -> None:
-        super().__init__(items)
-        self.of = of
-
-
-_AMBIGUOUS = (_AmbiguousList, _AmbiguousDict)
-
-
-def _owned_container(template: Value, value: Value) -> Value:
-    """Record that evaluated code made the list or dict that a join returns; return `value`.
-
-    Args:
-        template: the container with placeholders for results of the `switch`. If a graph condition
-            decides which of two containers it stands for, evaluated code may not change `value`.
-        value: the container with results.
-    """
-    builder: Value = thread_state.builder
-    builder.evaluation.owned.add(value)
-    if isinstance(template, _AMBIGUOUS):
-        builder.evaluation.owned.ambiguous[id(value)] = value
-        builder.evaluation.owned.chosen[id(value)] = template.of
-    return value
-
-
-def with_results(template: Value, results: Value) -> Value:
-    """Return a joined value with its `Placeholder`s replaced by the results of the `switch`.
-
-    A container without placeholders is returned itself.
-    """
-    if isinstance(template, Placeholder):
-        return results[template.index]
-    if isinstance(template, (list, tuple)):
-        items = [with_results(v, results) for v in template]
-        if not isinstance(template, _AMBIGUOUS) and all(a is b for a, b in zip(items, template)):
-            return template
-        if isinstance(template, list):
-            return _owned_container(template, items)
-        return tuple_like(template, items)
-    if isinstance(template, dict):
-        named = {k: with_results(v, results) for k, v in template.items()}
-        same_items = all(named[k] is v for k, v in template.items())
-        if same_items and not isinstance(template, _AMBIGUOUS):
-            return template
-        return _owned_container(template, named)
-    if isinstance(template, Choice):
-        parts = (template.cond, template.orelse, template.then)
-        return Choice(*(with_results(v, results) for v in parts))
-    if isinstance(template, Maybe):
-        value, bound = with_results(template.value, results), with_results(template.bound, results)
-        return Maybe(template.name, value, bound)
-    if isinstance(template, Flow):
-        ret, brk, cont, value = (
-            with_results(v, results)
-            for v in (template.ret, template.brk, template.cont, template.value)
-        )
-        return Flow(ret, brk, cont, value, template.dead)
-    return template

@@ -28,7 +28,8 @@ from ..values.nested import tuple_like
 from .aliasing import note_candidates, tensor_behind
 from .branches import run_condition
 from .dispatch import Dead
-from .join import Join, with_results
+from .join import Join
+from .joined_values import with_results
 from .spans import set_error_span
 
 _graph_numbers = itertools.count()

@@ -28,9 +28,10 @@ class Ownership:
             code may no longer change them.
         ambiguous: lists and dicts among which a graph condition chooses at run time; evaluated code
             may not change them.
-        chosen: id of the list or dict that represents the chosen one after the condition -> the
-            candidates. The representative is another object than the candidates; its contents are
-            those of the chosen one.
+        chosen: id of the list, dict or tuple that represents the chosen one after the condition ->
+            the candidates from before it. The representative is another object than the candidates;
+            its contents are those of the chosen one, and only the running graph could tell which
+            one it is.
         lazy: ids of iterators whose items are computed when they are asked for, such as a generator
             expression -> the class, list or tuple, of what a compiled function returns instead.
         uncertain: ids of iterators of which a graph condition decides how many items are left.
@@ -48,6 +49,16 @@ class Ownership:
         self.lazy: dict[int, type] = {}
         self.uncertain: set[int] = set()
         self.ahead = 0
+
+    def represent(self, value: Value, of: Iterable[Value] = ()) -> Value:
+        """Record that a list, dict or tuple represents one of several, and return it.
+
+        A graph condition decides at run time which one. Evaluated code may not change `value`, nor
+        compare it by identity. `of` are the candidates that existed before the condition.
+        """
+        self.ambiguous[id(value)] = value
+        self.chosen[id(value)] = list(of)
+        return value
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that evaluated code made `value`, at the present graph depth; return it.
