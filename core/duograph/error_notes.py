@@ -31,8 +31,15 @@ def add_note(error: BaseException, text: str) -> None:
     except Exception:  # noqa: BLE001  (a user's class may refuse attributes)
         return
     cause = error.__cause__
-    if cause is None or (type(cause) is DuographError and cause.args == (_cause_text(notes),)):
-        error.__cause__ = DuographError(_cause_text([*notes, text]))
+    ours = type(cause) is DuographError and cause.args == (_cause_text(notes),)
+    if cause is None or ours:
+        made = DuographError(_cause_text([*notes, text]))
+        if cause is not None:
+            made.__cause__ = cause.__cause__
+        elif not error.__suppress_context__:
+            # Python shows no context beside a cause: the error that was being handled comes first
+            made.__cause__ = error.__context__
+        error.__cause__ = made
 
 
 def _cause_text(notes: Sequence[str]) -> str:

@@ -6,10 +6,12 @@ package `duograph`, because importing that package takes a tenth of a second.
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import signal
 import threading
+import time
 from types import FrameType
 
 import pytest
@@ -19,6 +21,9 @@ SUITE = re.compile(r"duograph[./\\]conformance")
 # The options of pytest-xdist that ask for worker processes.
 PARALLEL = re.compile(r"-n.*|--(numprocesses|dist|tx)(=.*)?")
 TERMINATED = 128 + signal.SIGTERM
+# Seconds in which further SIGTERMs count as the first one: `timeout` and service managers send it
+# to the whole process group, and a parent that gets it passes it on.
+SAME = 2.0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,12 +94,12 @@ class _Termination:
     """pytest plugin that ends a run at SIGTERM as pytest ends it at an interrupt.
 
     Without it the process would end at once: worker processes would go on for a while, and
-    temporary folders would stay. A second SIGTERM ends the process at once. The plugin does nothing
-    where the program that called pytest handles SIGTERM.
+    temporary folders would stay. A SIGTERM that comes more than two seconds later ends the process
+    at once. The plugin does nothing where the program that called pytest handles SIGTERM.
     """
 
     def __init__(self) -> None:
-        self.received = False
+        self.received: float | None = None
         self.installed = (
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -103,14 +108,18 @@ class _Termination:
             signal.signal(signal.SIGTERM, self._end)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.received = True
-        raise Terminated("SIGTERM")
+        now = time.monotonic()
+        if self.received is None:
+            self.received = now
+            raise Terminated("SIGTERM")
+        if now - self.received > SAME:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Give the run the exit status that a shell shows for a program that SIGTERM has ended."""
-        if self.received:
+        if self.received is not None:
             session.exitstatus = TERMINATED
 
     def pytest_unconfigure(self) -> None:

@@ -35,10 +35,12 @@ def processes_with(text):
     return found
 
 
+@pytest.mark.parametrize("whole_group", [False, True], ids=["the command", "the process group"])
 @pytest.mark.parametrize(
     "options", [["-n", "1", "--json"], []], ids=["command, pytest and a worker", "command, pytest"]
 )
-def test_sigterm_ends_a_run_with_all_that_it_started(options, tmp_path):
+def test_sigterm_ends_a_run_with_all_that_it_started(options, whole_group, tmp_path):
+    """Also if `timeout` or a service manager sends it to all processes of the run."""
     own, results = tmp_path / "own", tmp_path / "results"
     own.mkdir()
     line = [sys.executable, "-m", "duograph.cli", "conformance", "run", "CPU", "--quick"]
@@ -55,7 +57,7 @@ def test_sigterm_ends_a_run_with_all_that_it_started(options, tmp_path):
                 lambda: lines.exists() and lines.read_text().count("\n") > 5, "no test has run"
             )
             assert len(processes_with(str(own))) == (3 if options else 2)
-            run.send_signal(signal.SIGTERM)
+            (os.killpg if whole_group else os.kill)(run.pid, signal.SIGTERM)
             assert run.wait(PATIENCE) == 128 + signal.SIGTERM
         finally:
             left = processes_with(str(own))

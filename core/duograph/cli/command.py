@@ -99,7 +99,8 @@ def run_to_end(line: Sequence[str], stdout: IO[str] | None = None) -> int:
     pending: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        pending.append(number)
+        if not started:
+            pending.append(number)
         for child in started:
             child.send_signal(number)
 
@@ -119,7 +120,7 @@ def run_to_end(line: Sequence[str], stdout: IO[str] | None = None) -> int:
                     child.kill()
                 raise
     finally:
-        if in_main_thread:
+        if in_main_thread and before is not None:  # None: a handler that Python did not set
             signal.signal(signal.SIGTERM, before)
 
 

@@ -18,6 +18,8 @@ __all__ = ["compare", "read"]
 # A test that takes so many times as long as the other tests suggest, and so many seconds more, is
 # reported as slower.
 SLOWER, SECONDS = 2.0, 0.5
+# From this factor on, the report says that the machine of the new run was slower.
+BUSIER = 1.2
 # Seconds of a test from which on it says how fast the machine was.
 MEASURED = 0.01
 # A difference that grows as much, to more than this share of the tolerance, is reported too.
@@ -85,7 +87,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], 
             f"{word}: {name}: {was or 'skipped'} -> {now or 'skipped'} {' '.join(note)}".rstrip()
         )
     busier = _busier(before, after)
-    if busier > 1:
+    if busier > BUSIER:
         lines.append(f"the new run took {busier:.2f} times as long for most tests")
     for name in sorted(before.keys() & after.keys()):
         was, now = before[name]["seconds"] * busier, after[name]["seconds"]

@@ -21,7 +21,10 @@ def problem(parallel: bool) -> str | None:
     """
     if importlib.util.find_spec("pytest") is None:
         return f"the conformance suite needs pytest, which is not installed: {INSTALL}"
-    found = metadata.version("pytest")
+    try:
+        found = metadata.version("pytest")
+    except metadata.PackageNotFoundError:  # it is importable, from a folder of its own
+        found = str(importlib.import_module("pytest").__version__)
     if int(found.split(".")[0]) < OLDEST:
         return (
             f"the conformance suite needs pytest {OLDEST} or later, and this is {found}: {INSTALL}"
