@@ -140,7 +140,7 @@ class MissingDataError(ArgumentValueError, ArgumentError):
 
 
 class OptionKindError(ArgumentValueError, ArgumentError):
-    """Raised if an option of several allowed values, such as a mode, has another type."""
+    """Raised if an option with fixed values, such as a mode, gets a value of another type."""
 
 
 class IndexRangeError(DuographError, IndexError, RuntimeError):

@@ -409,10 +409,10 @@ class Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether a value that becomes channels-last must be transposed for nodes outside.
+        """Return whether readers that stay channels-first need a transpose of a value.
 
-        Nodes outside are those that stay channels-first. The result is False for a value that is
-        not converted, and for one whose elements have the same order in both layouts.
+        The result is False for a value that is not converted to channels-last, and for one whose
+        elements have the same order in both layouts.
         """
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 

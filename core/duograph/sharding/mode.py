@@ -124,7 +124,7 @@ def full_batch() -> bool:
 
 
 def batch_shards(index: int, ndim: int) -> int:
-    """Return into how many shards the ranks divide axis 0 of argument number `index` of a program.
+    """Return the number of shards of axis 0 of argument `index` of a program, divided among ranks.
 
     It is 1 where nothing is divided. `ndim` is the number of axes of the argument.
     """
